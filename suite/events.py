@@ -1,0 +1,56 @@
+"""What a rank tells while it runs: one JSON line an event, appended to its folder, read by whoever watches."""
+
+import json
+import time
+from pathlib import Path
+from typing import Any, Literal
+
+Phase = Literal[
+    "started", "imported", "joined", "built", "checked", "traced", "first_step", "steady", "timed", "written", "profiled", "done"
+]
+PHASES: tuple[Phase, ...] = (
+    "started", "imported", "joined", "built", "checked", "traced", "first_step", "steady", "timed", "written", "profiled", "done"
+)  # fmt: skip
+"""In the order in which a rank passes them. A rank that left `started` has begun to run code of ours."""
+FILE = "events.jsonl"
+
+
+class EventLog:
+    """Appends events to `<directory>/events.jsonl`; each line is written in one call, so a reader never sees half of two."""
+
+    def __init__(self, directory: Path) -> None:
+        directory.mkdir(parents=True, exist_ok=True)
+        self._file = (directory / FILE).open("a", buffering=1)
+
+    def phase(self, name: Phase, **detail: Any) -> None:
+        self._write({"event": "phase", "name": name, **detail})
+
+    def progress(self, step: int, step_time_s: float | None = None) -> None:
+        """A heartbeat: the last completed step, and the current estimate of a step's time for the deadline."""
+        self._write({"event": "progress", "step": step, "step_time_s": step_time_s})
+
+    def error(self, reason: str, detail: str) -> None:
+        """The rank is about to end with this error."""
+        self._write({"event": "error", "reason": reason, "detail": detail})
+
+    def _write(self, event: dict[str, Any]) -> None:
+        self._file.write(json.dumps({"t_ns": time.perf_counter_ns(), **event}) + "\n")
+
+
+class EventReader:
+    """Reads what was appended since the last look; a line still being written waits for the next look."""
+
+    def __init__(self, directory: Path) -> None:
+        self._path = directory / FILE
+        self._offset = 0
+
+    def read(self) -> list[dict[str, Any]]:
+        try:
+            with self._path.open("rb") as file:
+                file.seek(self._offset)
+                data = file.read()
+        except FileNotFoundError:
+            return []
+        whole, newline, _ = data.rpartition(b"\n")
+        self._offset += len(whole) + len(newline)
+        return [json.loads(line) for line in whole.splitlines() if line.strip()]

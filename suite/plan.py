@@ -1,0 +1,84 @@
+"""The plan of one launch: every rank's place, addresses, cores and deadlines, computed once; launchers only place it."""
+
+import json
+import math
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from tfscale.suite.spec import Case, Measure, Profile
+from tfscale.suite.strategies.base import RankLayout, Role
+
+Pass = Literal["timed", "profiled"]
+
+
+class RankPlan(BaseModel):
+    """Everything one rank needs to know, as JSON: it is the only thing that travels to the rank."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    case: Case
+    case_id: str
+    trial: int
+    rank: int
+    world: int
+    """Processes of the launch."""
+    role: Role
+    role_index: int
+    devices: int
+    """Devices (replicas) that this process drives."""
+    first_replica: int
+    cluster: dict[str, list[str]]
+    """Role -> addresses, in TensorFlow's cluster-spec form; empty for a single process."""
+    accelerator: Literal["cpu", "gpu", "tpu"]
+    cores: list[int]
+    """CPU cores this process is pinned to; empty: not pinned."""
+    cores_per_device: int
+    environment: dict[str, str]
+    directory: str
+    """This rank's folder."""
+    trial_directory: str
+    profile_directory: str | None
+    data_directory: str | None
+    """TFRecord folder for files input."""
+    measure: Measure
+    profile: Profile | None
+    pass_: Pass
+
+    @property
+    def tf_config(self) -> str | None:
+        """TF_CONFIG of this rank, or None for a single process."""
+        if not self.cluster:
+            return None
+        task = {"type": "chief" if self.role == "coordinator" else self.role, "index": self.role_index}
+        return json.dumps({"cluster": self.cluster, "task": task})
+
+    @property
+    def decides(self) -> bool:
+        """Whether this rank fixes the block size and the stop."""
+        return self.rank == 0
+
+
+def cores_of(layouts: list[RankLayout], host_cores: list[int], cores_per_device: int) -> list[list[int]]:
+    """Cores of each rank: consecutive shares of `host_cores`, `cores_per_device` a device, host by host.
+
+    Parameter servers and coordinators drive no device; they may use every core of their host.
+    """
+    taken: dict[int, int] = {}
+    shares = []
+    for layout in layouts:
+        if layout.devices == 0 or layout.role != "worker":
+            shares.append(host_cores)
+            continue
+        start = taken.get(layout.host, 0)
+        stop = start + layout.devices * cores_per_device
+        if stop > len(host_cores):
+            raise ValueError(f"host {layout.host} has {len(host_cores)} cores, {stop} are needed")
+        shares.append(host_cores[start:stop])
+        taken[layout.host] = stop
+    return shares
+
+
+def default_cores_per_device(host_cores: int, most_devices_on_a_host: int) -> int:
+    """Cores of a CPU device, the same at every device count of a suite."""
+    return max(1, math.floor(host_cores / most_devices_on_a_host))

@@ -1,0 +1,187 @@
+"""What came out: quantities that carry their unit and kind, and the versioned JSON documents made of them."""
+
+import math
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+RECORD_SCHEMA = "tfscale.record/1"
+CASE_SCHEMA = "tfscale.case/1"
+RUN_SCHEMA = "tfscale.run/1"
+
+Kind = Literal["measured", "derived", "simulated", "published"]
+Scope = Literal["within_trial", "across_trials"]
+Status = Literal["VALID", "SUSPECT", "INVALID"]
+FaultClass = Literal[
+    "never_started",
+    "join_timeout",
+    "first_step_timeout",
+    "hung",
+    "lost_rank",
+    "port_in_use",
+    "oom",
+    "xla_unsupported",
+    "disk_full",
+    "error",
+]
+
+
+class Strict(BaseModel):
+    """Frozen documents without unknown keys."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+class Quantity(Strict):
+    """A number that says what it is. `value` is None only with a `reason`; it is never 0 for unknown."""
+
+    value: float | None
+    unit: str
+    kind: Kind
+    statistic: str
+    n_trials: int = 1
+    n_samples: int | None = None
+    ci95: tuple[float, float] | None = None
+    ci_method: str | None = None
+    scope: Scope = "within_trial"
+    reason: str | None = None
+
+    @model_validator(mode="after")
+    def _unknown_has_a_reason(self) -> Self:
+        if (self.value is None) != (self.reason is not None):
+            raise ValueError("a quantity has either a value or a reason why there is none")
+        return self
+
+
+def unknown(unit: str, kind: Kind, statistic: str, reason: str) -> Quantity:
+    """A quantity that could not be had, with the reason."""
+    return Quantity(value=None, unit=unit, kind=kind, statistic=statistic, reason=reason)
+
+
+class Check(Strict):
+    """One check of a case's validity: what was asked, the answer, and what it means for the case."""
+
+    name: str
+    status: Status
+    detail: str
+
+
+class Validity(Strict):
+    status: Status
+    checks: tuple[Check, ...] = ()
+
+    @classmethod
+    def of(cls, checks: tuple[Check, ...]) -> "Validity":
+        """The worst status among `checks`; VALID where there is none."""
+        order: tuple[Status, ...] = ("VALID", "SUSPECT", "INVALID")
+        worst = max((order.index(check.status) for check in checks), default=0)
+        return cls(status=order[worst], checks=checks)
+
+
+class Level(Strict):
+    """One level of the block series: blocks [start, stop) and their mean step time in seconds."""
+
+    start: int
+    stop: int
+    mean: float
+
+
+class Steady(Strict):
+    """Steady-state class of the block series; the steady window is blocks [start, stop)."""
+
+    model_config = ConfigDict(populate_by_name=True)
+    classification: Annotated[Literal["flat", "warm-up", "slowdown", "none"], Field(alias="class")]
+    levels: tuple[Level, ...]
+    start: int
+    stop: int
+
+
+class Failure(Strict):
+    """A case that ended without a result: its class of the closed list, and the first error of the first rank to fail."""
+
+    case: dict[str, Any]
+    case_id: str
+    trial: int
+    classification: Annotated[FaultClass, Field(alias="class")]
+    reason: str
+    rank: int | None
+    log_tail: str
+    stacks: str | None = None
+    reproduce: str
+
+    model_config = ConfigDict(populate_by_name=True)
+
+
+class Record(Strict):
+    """The JSON of one trial of one case."""
+
+    schema_: Annotated[Literal["tfscale.record/1"], Field(alias="schema")] = RECORD_SCHEMA
+    id: str
+    run: str
+    case_id: str
+    case: dict[str, Any]
+    trial: int
+    created: str
+    """UTC, ISO 8601."""
+    steady: Steady
+    quantities: dict[str, Quantity]
+    breakdown: dict[str, Any] | None = None
+    phases: dict[str, Quantity]
+    """Seconds of import, join, build, trace, compile, first step, ..., each the largest over ranks."""
+    effective: dict[str, Any]
+    """Precision, XLA, collective implementation, update, ... as read back; a null stands beside `<name>_reason`."""
+    counts: dict[str, int]
+    """Steps, samples, retraces, skipped steps, profiler retries, ..."""
+    loss: dict[str, Any]
+    """first_fifth, last_fifth (mean, standard error), verdict: falling, no_learning, nan_loss or unknown."""
+    validity: Validity
+    environment: dict[str, Any]
+    files: dict[str, str]
+    """Name -> path relative to the record's folder."""
+    reproduce: str
+
+    model_config = ConfigDict(populate_by_name=True)
+
+    @model_validator(mode="after")
+    def _throughput_is_batch_over_step_time(self) -> Self:
+        """The invariant of every record: throughput x mean step time == global batch, as counted."""
+        named = [self.quantities.get(name) for name in ("throughput", "step_time", "global_batch")]
+        if all(quantity is not None and quantity.value is not None for quantity in named):
+            throughput, step_time, batch = (quantity.value for quantity in named if quantity and quantity.value)
+            if not math.isclose(throughput * step_time, batch, rel_tol=1e-6):
+                raise ValueError(f"throughput {throughput} x step time {step_time} is not the global batch {batch}")
+        return self
+
+
+class CaseResult(Strict):
+    """The JSON of a case over its trials."""
+
+    schema_: Annotated[Literal["tfscale.case/1"], Field(alias="schema")] = CASE_SCHEMA
+    case_id: str
+    case: dict[str, Any]
+    quantities: dict[str, Quantity]
+    trials: tuple[str, ...]
+    validity: Validity
+
+    model_config = ConfigDict(populate_by_name=True)
+
+
+class Pruned(Strict):
+    case: dict[str, Any]
+    reason: str
+
+
+class Run(Strict):
+    """The JSON document of a run: `run.json` on disk and the answer of `run --json`."""
+
+    schema_: Annotated[Literal["tfscale.run/1"], Field(alias="schema")] = RUN_SCHEMA
+    run: str
+    suite: str
+    created: str
+    cases: tuple[CaseResult, ...]
+    records: tuple[Record, ...]
+    failed: tuple[Failure, ...]
+    pruned: tuple[Pruned, ...]
+    environment: dict[str, Any] = {}
+
+    model_config = ConfigDict(populate_by_name=True)

@@ -1,0 +1,196 @@
+"""What to run: a suite (the YAML file) and its cases (the points of the matrix).
+
+Everything here is data; expansion is in matrix.py, pruning in pruning.py, reading YAML in suitefile.py.
+"""
+
+import hashlib
+import json
+from typing import Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+
+Precision = Literal["float32", "tf32", "mixed_bfloat16", "mixed_float16"]
+Xla = Literal["none", "cluster", "auto"]
+Collective = Literal["auto", "ring", "nccl"]
+Transport = Literal["auto", "tcp", "rdma", "gdr"]
+ScalingMode = Literal["weak", "strong", "accumulated"]
+
+ENV_ALLOWED_PREFIXES = ("NCCL_", "TF_", "XLA_", "OMP_", "KMP_", "MKL_", "ONEDNN_", "DNNL_", "CUDA_", "UCX_", "GRPC_", "MALLOC_")
+ENV_READ_AT_IMPORT = ("TF_", "XLA_", "OMP_", "KMP_", "MKL_", "ONEDNN_", "DNNL_", "CUDA_", "MALLOC_")
+"""Variables with these prefixes may be read when TensorFlow is imported: such a case gets fresh interpreters."""
+
+
+class Document(BaseModel):
+    """Base of everything a suite file may hold: immutable, and an unknown key is an error."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Input(Document):
+    """Where batches come from. A bare word in YAML (`input: files`) means `{kind: that word}`."""
+
+    kind: Literal["synthetic", "files"] = "synthetic"
+    index: Literal["uniform", "zipf"] = "uniform"
+    """Distribution of embedding indices in synthetic recommender batches."""
+    path: str | None = None
+    """Folder made by `tfscale data make`; without one, files input uses a seeded sample that the run writes itself."""
+    cache: Literal["none", "memory"] = "none"
+    page_cache: Literal["warm", "cold"] = "warm"
+    prefetch: int = Field(default=-1, ge=-1)
+    """Batches prefetched; -1 lets tf.data tune it, 0 is none."""
+    parallel: int = Field(default=-1, ge=-1)
+    """Parallel calls of interleave and map; -1 lets tf.data tune it."""
+
+
+class Case(Document):
+    """One point of the matrix: everything that changes the work a step does."""
+
+    workload: str
+    preset: str
+    strategy: str = "one_device"
+    devices: int = Field(default=1, ge=1)
+    hosts: int = Field(default=1, ge=1)
+    ranks: Literal["host", "device"] = "device"
+    per_replica_batch: int | None = Field(default=None, ge=1)
+    global_batch: int | None = Field(default=None, ge=1)
+    precision: Precision = "float32"
+    xla: Xla = "none"
+    collective: Collective = "auto"
+    transport: Transport = "auto"
+    exchange: str = "none"
+    accumulation: int = Field(default=1, ge=1)
+    recompute: bool = False
+    steps_per_call: int = Field(default=1, ge=1)
+    input: Input = Input()
+    env: dict[str, str] = {}
+    learning_rate_rule: Literal["none", "linear", "sqrt"] = "none"
+    seed: int = Field(default=0, ge=0)
+
+    @field_validator("input", mode="before")
+    @classmethod
+    def _input_as_a_word(cls, value: Any) -> Any:
+        return {"kind": value} if isinstance(value, str) else value
+
+    @field_validator("env")
+    @classmethod
+    def _only_allowed_variables(cls, env: dict[str, str]) -> dict[str, str]:
+        for name in env:
+            if not name.startswith(ENV_ALLOWED_PREFIXES) or name == "TF_CONFIG":
+                allowed = ", ".join(prefix + "*" for prefix in ENV_ALLOWED_PREFIXES)
+                raise ValueError(f"variable {name!r} may not be set by a suite (allowed: {allowed}, TF_CONFIG excepted)")
+        return env
+
+    @model_validator(mode="after")
+    def _one_batch_is_named(self) -> Self:
+        if self.per_replica_batch is None and self.global_batch is None:
+            raise ValueError("name per_replica_batch (weak scaling) or global_batch (strong scaling)")
+        if self.global_batch is not None:
+            parts = self.devices * self.accumulation * (self.per_replica_batch or 1)
+            if self.global_batch % parts or (self.per_replica_batch and self.global_batch != parts):
+                raise ValueError(
+                    f"global_batch {self.global_batch} is not per-replica batch x devices x accumulation "
+                    f"(devices {self.devices}, accumulation {self.accumulation}"
+                    + (f", per_replica_batch {self.per_replica_batch})" if self.per_replica_batch else ")")
+                )
+        return self
+
+    @property
+    def scaling(self) -> ScalingMode:
+        """weak: per-replica batch fixed; strong: global batch fixed; accumulated: global batch fixed by accumulation."""
+        if self.global_batch is None:
+            return "weak"
+        return "accumulated" if self.per_replica_batch is not None else "strong"
+
+    @property
+    def micro_batch(self) -> int:
+        """Samples that one replica takes in one forward and backward pass."""
+        if self.per_replica_batch is not None:
+            return self.per_replica_batch
+        assert self.global_batch is not None
+        return self.global_batch // (self.devices * self.accumulation)
+
+    @property
+    def step_batch(self) -> int:
+        """Planned samples of one optimiser step over all replicas."""
+        return self.micro_batch * self.devices * self.accumulation
+
+    def axes(self) -> dict[str, Any]:
+        """The axes whose value is not the default, as plain JSON data: what identifies the case."""
+        return self.model_dump(mode="json", exclude_defaults=True)
+
+    @property
+    def id(self) -> str:
+        """Stable id: the same work has the same id, also after a later version adds axes."""
+        text = json.dumps(self.axes(), sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+    @property
+    def title(self) -> str:
+        """Short name for people: the axes at their defaults left out."""
+        axes = self.axes()
+        head = [self.workload, self.preset, self.strategy, f"x{self.devices}"]
+        rest = {k: v for k, v in axes.items() if k not in ("workload", "preset", "strategy", "devices")}
+        return " ".join(head + [f"{k}={_short(v)}" for k, v in rest.items()])
+
+
+def _short(value: Any) -> str:
+    return ",".join(f"{k}:{v}" for k, v in value.items()) if isinstance(value, dict) else str(value)
+
+
+class Measure(Document):
+    """How long and how often a case is measured, and how long each phase may take (seconds)."""
+
+    target: float = Field(default=0.01, gt=0, lt=1)
+    """Wanted half-width of the 95 % interval of a case, relative."""
+    budget_s: float = Field(default=60.0, gt=0)
+    """Timed seconds of one trial at most."""
+    min_s: float = Field(default=5.0, ge=0)
+    trials: int = Field(default=3, ge=1)
+    max_trials: int | None = Field(default=None, ge=1)
+    """Trials at most while the target is missed; default: `trials`."""
+    steps: int | None = Field(default=None, ge=1)
+    """Run exactly this many steps instead of the stopping rule (no interval is claimed)."""
+    tail_steps: int = Field(default=50, ge=0)
+    """Steps of the separate pass with a time stamp each, for p95, p99 and maximum; 0 leaves it out."""
+    launch_s: float = Field(default=60.0, gt=0)
+    join_s: float = Field(default=60.0, gt=0)
+    first_step_s: float = Field(default=300.0, gt=0)
+    step_s: float | None = Field(default=None, gt=0)
+    """Deadline of a steady step; default max(30 s, 20 medians)."""
+    dropout: float | None = Field(default=None, ge=0, lt=1)
+
+    @model_validator(mode="after")
+    def _max_trials_is_no_less(self) -> Self:
+        if self.max_trials is not None and self.max_trials < self.trials:
+            raise ValueError(f"max_trials {self.max_trials} is less than trials {self.trials}")
+        return self
+
+
+class Profile(Document):
+    """The profiled pass: a launch of its own, a few steps after the steady state."""
+
+    steps: int = Field(default=10, ge=1, le=1000)
+    warm_up_steps: int = Field(default=10, ge=1)
+    retries: int = Field(default=3, ge=0)
+    only: dict[str, Any] = {}
+    """Profile only the first case of each distinct workload that has these axis values; empty: every case."""
+
+
+class Cluster(Document):
+    """Where ranks run. Only the local launcher exists so far; see the launchers' registry."""
+
+    launcher: str = "local"
+    hosts: list[str] = []
+    cores_per_device: int | None = Field(default=None, ge=1)
+    """Cores of one CPU device; default: cores of the host / most devices that any case puts on a host."""
+
+
+class Suite(Document):
+    """A suite file after reading: settings and its cases, expanded and not yet pruned."""
+
+    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
+    description: str = ""
+    cases: tuple[Case, ...]
+    measure: Measure = Measure()
+    profile: Profile | None = None
+    cluster: Cluster = Cluster()

@@ -1,0 +1,133 @@
+"""What a workload is: a spec without TensorFlow (shapes, parameters, FLOPs) that names the module holding its model.
+
+A workload's entry point names a `Workload`. Planning, listing and dry runs read only that; a rank imports
+`model_module`, whose `build(shape, context)` returns a `Model`, and `data_module` for input from files.
+"""
+
+import importlib
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tfscale.suite import registry
+
+Batch = dict[str, Any]
+"""Feature name -> tensor with the batch as its first dimension."""
+
+
+@dataclass(frozen=True)
+class Feature:
+    """One named input of a sample: its shape without the batch dimension, and its dtype name."""
+
+    shape: tuple[int, ...]
+    dtype: str
+
+
+@dataclass(frozen=True)
+class Flops:
+    """Floating-point operations of matmul-class operations for one batch; one multiply-add counts 2."""
+
+    forward: int
+    backward: int
+
+    @property
+    def total(self) -> int:
+        return self.forward + self.backward
+
+
+@dataclass(frozen=True)
+class OptimizerSpec:
+    """The update rule of a workload. `hyper` holds the keyword arguments of its function in training/optimizers.py."""
+
+    name: Literal["sgd", "adagrad", "adamw"]
+    learning_rate: float
+    hyper: Mapping[str, float] = field(default_factory=dict)
+    clip_global_norm: float | None = None
+
+
+@dataclass(frozen=True)
+class BuildContext:
+    """What the model needs to know of its case. Precision is already set as the Keras dtype policy when `build` runs."""
+
+    seed: int
+    recompute: bool = False
+    dropout: float | None = None
+    """Overrides the preset's dropout rate; 0.0 for comparisons of the same maths."""
+    embedding_variable: Callable[..., Any] | None = None
+    """Replaces `tf.Variable` for embedding tables where a strategy shards them."""
+
+
+class Model(Protocol):
+    """A built model. `variables` are the trainable ones, in a fixed order, the same on every rank."""
+
+    variables: Sequence[Any]
+
+    def loss(self, batch: Batch, training: bool) -> Any:
+        """Mean loss over the batch, a float32 scalar tensor. Pure: no variable is assigned."""
+
+
+class Workload(ABC):
+    """One workload and its presets. Importing the module that defines it must not import TensorFlow or Keras."""
+
+    name: str
+    sample: str
+    """What one sample is called in reports: sequence, image, sample."""
+    model_module: str
+    data_module: str | None = None
+    presets: Mapping[str, Any]
+    """Preset name -> shape dataclass of this workload, smallest first."""
+    optimizer: OptimizerSpec
+
+    def shape(self, preset: str) -> Any:
+        if preset not in self.presets:
+            raise registry.UnknownNameError(f"preset of {self.name}", preset, list(self.presets))
+        return self.presets[preset]
+
+    @abstractmethod
+    def parameters(self, preset: str) -> int:
+        """Number of trainable parameters, by closed form."""
+
+    @abstractmethod
+    def flops(self, preset: str, batch: int) -> Flops:
+        """Analytic FLOPs of one training step on `batch` samples (no recomputation, no optimiser)."""
+
+    @abstractmethod
+    def features(self, preset: str) -> dict[str, Feature]:
+        """The features of one sample, labels included."""
+
+    @abstractmethod
+    def synthetic(self, preset: str, *, seed: int, index: int, batch: int, options: Mapping[str, Any]) -> dict[
+        str, NDArray[Any]
+    ]:
+        """The synthetic *global* batch number `index`, a pure function of its arguments (numpy, batch first).
+
+        Replica r of n takes rows [r * batch / n, (r + 1) * batch / n), so the same seed gives the same set of
+        samples on every rank layout.
+        """
+
+    def synthetic_pool(self, preset: str) -> int:
+        """How many distinct synthetic batches are cycled through (1 where the data's values cannot change the speed)."""
+        return 1
+
+    def build(self, preset: str, context: BuildContext) -> Model:
+        """Import the model module (TensorFlow) and build the model under the current scope and dtype policy."""
+        model: Model = importlib.import_module(self.model_module).build(self.shape(preset), context)
+        return model
+
+
+def load(name: str) -> Workload:
+    """The workload registered as `name`, or the one that `package.module:factory` names (an instance or a callable)."""
+    found = registry.load("workloads", name)
+    workload = found if isinstance(found, Workload) else found()
+    if not isinstance(workload, Workload):
+        raise TypeError(f"workload {name!r} is a {type(workload).__name__}, not a tfscale.suite.workload.Workload")
+    return workload
+
+
+def random(seed: int, *words: int) -> np.random.Generator:
+    """A counter-based generator for (seed, words): the same numbers on every machine and rank."""
+    return np.random.Generator(np.random.Philox(np.random.SeedSequence([seed, *words])))
