@@ -1,1 +1,249 @@
-def main() -> None: ...
+"""The command line: parse, call the suite or the reports, print. Nothing is measured or decided here.
+
+Exit codes: 0 good, 1 a finding (an invalid or failed case), 2 usage or bad input, 3 something failed while running.
+"""
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from tfscale.suite import catalogue, display
+from tfscale.suite.display import err
+
+app = typer.Typer(
+    help="Benchmark and profile distributed TensorFlow training.",
+    no_args_is_help=True,
+    pretty_exceptions_show_locals=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+data_app = typer.Typer(help="Build input files for the workloads.", no_args_is_help=True)
+bench_app = typer.Typer(help="Micro-benchmarks of what a train step is made of.", no_args_is_help=True)
+app.add_typer(data_app, name="data")
+app.add_typer(bench_app, name="bench")
+
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout, and nothing else there.")]
+Results = Annotated[Path, typer.Option("--results", help="Folder that keeps the results of all runs.")]
+
+GOOD, FINDING, USAGE, FAILED = 0, 1, 2, 3
+
+
+def fail(message: str, code: int = USAGE) -> typer.Exit:
+    """Say what is wrong on stderr and give the exit to raise."""
+    err.print(f"tfscale: {message}", style="red", markup=False, soft_wrap=True)
+    return typer.Exit(code)
+
+
+def answer(document: Any) -> None:
+    sys.stdout.write(json.dumps(document, indent=1, allow_nan=False) + "\n")
+
+
+@app.command()
+def run(
+    suite: Annotated[
+        str, typer.Argument(help="A suite file, or the name of a ready suite (see `tfscale list suites`).")
+    ],
+    results: Results = Path("results"),
+    launcher: Annotated[str | None, typer.Option(help="How ranks start; overrides cluster.launcher.")] = None,
+    only: Annotated[
+        str | None, typer.Option(help="Run only cases that match, e.g. 'devices>=2,precision=float32'.")
+    ] = None,
+    trials: Annotated[int | None, typer.Option(min=1, help="Launches per case; overrides measure.trials.")] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Continue the newest run of this suite: only what is missing.")
+    ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print the cases, the pruned ones and the device-hours.")
+    ] = False,
+    report: Annotated[
+        Path | None, typer.Option("--report", "-o", help="Where the report goes (default: in the run folder).")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Run a suite and write its report.
+
+    Example: tfscale run suites/quick.yaml --results results
+    """
+    from tfscale.suite import running
+
+    try:
+        plan = running.prepare(suite, only=only, trials=trials, launcher=launcher)
+    except (ValueError, OSError) as error:
+        raise fail(str(error)) from error
+    if dry_run:
+        if as_json:
+            answer(plan.dry_run_document())
+        else:
+            display.dry_run(plan.suite, plan.cases, plan.pruned, plan.device_hours, display.out)
+        return
+    try:
+        finished, folder = running.run(plan, results, resume=resume)
+    except running.NothingToResumeError as error:
+        raise fail(str(error)) from error
+    except OSError as error:
+        raise fail(str(error), FAILED) from error
+    page = _write_report(folder, report or folder / "report.html")
+    if as_json:
+        answer(finished.model_dump(mode="json", by_alias=True))
+    else:
+        display.summary(finished, display.out)
+        display.out.print(f"report: {page}", soft_wrap=True, highlight=False)
+    raise typer.Exit(running.exit_code(finished))
+
+
+@app.command()
+def report(
+    results: Annotated[Path, typer.Argument(help="A results folder, one run folder, or one record.")],
+    output: Annotated[Path, typer.Option("-o", "--output", help="The HTML file to write.")] = Path("report.html"),
+    as_json: Json = False,
+) -> None:
+    """Write one self-contained HTML page about the newest run in RESULTS.
+
+    Example: tfscale report results -o report.html
+    """
+    try:
+        page = _write_report(results, output)
+    except (ValueError, FileNotFoundError) as error:
+        raise fail(str(error)) from error
+    except OSError as error:
+        raise fail(str(error), FAILED) from error
+    if as_json:
+        answer({"schema": "tfscale.report/1", "file": str(page)})
+    else:
+        display.out.print(f"report: {page}", soft_wrap=True, highlight=False)
+
+
+def _write_report(results: Path, output: Path) -> Path:
+    from tfscale.reports import page
+    from tfscale.suite import rankfiles, store
+
+    loaded = store.load_run(results)
+    for warning in loaded.warnings:
+        err.print(f"skipped: {warning}", style="yellow", markup=False, soft_wrap=True)
+    html = page.scaling_report(loaded.run, loaded.blocks)
+    rankfiles.write_atomic(output, html.encode())
+    return output
+
+
+@app.command("list")
+def list_(
+    what: Annotated[str, typer.Argument(help=f"One of {', '.join(catalogue.WHAT)}.")],
+    as_json: Json = False,
+) -> None:
+    """List what a suite may name.
+
+    Example: tfscale list workloads
+    """
+    try:
+        rows = catalogue.rows(what)
+    except ValueError as error:
+        raise fail(str(error)) from error
+    if as_json:
+        answer({"schema": "tfscale.list/1", what: rows})
+        return
+    headings = list(rows[0]) if rows else ["name"]
+    display.names(what, [[display.listed(row[h]) for h in headings] for row in rows], headings, display.out)
+
+
+@app.command()
+def show(
+    path: Annotated[Path | None, typer.Argument(help="A record, or a folder that holds records.")] = None,
+    schema: Annotated[bool, typer.Option("--schema", help="Print the JSON Schemas of all documents instead.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Show records.
+
+    Example: tfscale show results
+    """
+    from tfscale.suite import store
+
+    if schema:
+        answer(store.schemas())
+        return
+    if path is None:
+        raise fail("show needs a record or a folder (or --schema)")
+    try:
+        found = store.find_records(path)
+    except (ValueError, OSError) as error:
+        raise fail(str(error)) from error
+    for warning in found.warnings:
+        err.print(f"skipped: {warning}", style="yellow", markup=False, soft_wrap=True)
+    if not found.records:
+        raise fail(f"no record in {path}")
+    documents = [record.model_dump(mode="json", by_alias=True) for record in found.records]
+    if as_json:
+        answer(documents[0] if len(documents) == 1 else {"schema": "tfscale.records/1", "records": documents})
+        return
+    for record in found.records:
+        display.record(record, display.out)
+
+
+@data_app.command("make")
+def data_make(
+    workload: Annotated[str, typer.Argument(help="bert, vit or recommender.")],
+    source: Annotated[
+        Path, typer.Option("--from", help="Text files (bert), images (vit), or a Criteo TSV (recommender).")
+    ],
+    out: Annotated[Path, typer.Option("--out", help="The folder to write; must not exist yet.")],
+    preset: Annotated[
+        str | None, typer.Option(help="Preset whose shapes the data must fit (default: the smallest).")
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of every random choice.")] = 0,
+    as_json: Json = False,
+) -> None:
+    """Build TFRecord input for a workload from files of your own.
+
+    Example: tfscale data make bert --from corpus/ --out data/bert
+    """
+    from tfscale.workloads import make
+
+    try:
+        with display.counter(f"{workload} records") as progress:
+            manifest = make.make(workload, source, out, preset=preset, seed=seed, progress=progress)
+    except (ValueError, FileNotFoundError, FileExistsError, ImportError) as error:
+        raise fail(str(error)) from error
+    except OSError as error:
+        raise fail(str(error), FAILED) from error
+    if as_json:
+        answer({"schema": "tfscale.data/1", "folder": str(out), **manifest})
+    else:
+        display.out.print(f"{out}: {manifest}", soft_wrap=True, markup=False)
+
+
+@bench_app.command("gemm")
+def bench_gemm(
+    budget_s: Annotated[float, typer.Option(min=1, help="Seconds to measure at most.")] = 60.0,
+    cores: Annotated[int | None, typer.Option(min=1, help="CPU cores to use (default: all).")] = None,
+    as_json: Json = False,
+) -> None:
+    """Measure the matrix-multiply peak per precision and XLA value.
+
+    Example: tfscale bench gemm --budget-s 30
+    """
+    from tfscale.suite import microbench
+
+    try:
+        document = microbench.gemm(budget_s, cores)
+    except ValueError as error:
+        raise fail(str(error)) from error
+    except RuntimeError as error:
+        raise fail(str(error), FAILED) from error
+    if as_json:
+        answer(document)
+    else:
+        display.gemm(document, display.out)
+
+
+def main() -> None:
+    """Entry point of the console script; a closed pipe (`tfscale list workloads | head`) is no error."""
+    try:
+        app(prog_name="tfscale")
+    except BrokenPipeError:
+        sys.stderr.close()
+        raise SystemExit(GOOD) from None
+
+
+if __name__ == "__main__":
+    main()

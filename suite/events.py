@@ -6,7 +6,18 @@ from pathlib import Path
 from typing import Any, Literal
 
 Phase = Literal[
-    "started", "imported", "joined", "built", "checked", "traced", "first_step", "steady", "timed", "written", "profiled", "done"
+    "started",
+    "imported",
+    "joined",
+    "built",
+    "checked",
+    "traced",
+    "first_step",
+    "steady",
+    "timed",
+    "written",
+    "profiled",
+    "done",
 ]
 PHASES: tuple[Phase, ...] = (
     "started", "imported", "joined", "built", "checked", "traced", "first_step", "steady", "timed", "written", "profiled", "done"
@@ -16,7 +27,7 @@ FILE = "events.jsonl"
 
 
 class EventLog:
-    """Appends events to `<directory>/events.jsonl`; each line is written in one call, so a reader never sees half of two."""
+    """Appends events to `<directory>/events.jsonl`, a line a call, so that a reader never sees half of two."""
 
     def __init__(self, directory: Path) -> None:
         directory.mkdir(parents=True, exist_ok=True)

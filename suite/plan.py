@@ -1,4 +1,4 @@
-"""The plan of one launch: every rank's place, addresses, cores and deadlines, computed once; launchers only place it."""
+"""The plan of one launch: every rank's place, addresses, cores and deadlines; launchers only place it."""
 
 import json
 import math

@@ -97,7 +97,7 @@ class Steady(Strict):
 
 
 class Failure(Strict):
-    """A case that ended without a result: its class of the closed list, and the first error of the first rank to fail."""
+    """A case that ended without a result: its class, and the first error of the first rank to fail."""
 
     case: dict[str, Any]
     case_id: str

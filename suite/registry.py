@@ -41,10 +41,15 @@ def _from_checkout(group: str) -> dict[str, str]:
 
 
 def load(group: str, name: str) -> Any:
-    """Import and return the object registered as `name`, or the one that a `package.module:attribute` name points to."""
-    known = names(group)
-    target = known.get(name, name)
-    if ":" not in target:
-        raise UnknownNameError(group.removesuffix("s"), name, sorted(known))
+    """Import and return the object registered as `name`, or the one that a `module:attribute` name points to."""
+    check(group, name)
+    target = names(group).get(name, name)
     module, _, attribute = target.partition(":")
     return getattr(importlib.import_module(module), attribute)
+
+
+def check(group: str, name: str) -> None:
+    """Raise UnknownNameError where nothing is registered as `name` (a `module:attribute` name is taken on trust)."""
+    known = names(group)
+    if name not in known and ":" not in name:
+        raise UnknownNameError(group.removesuffix("s").replace("strategie", "strategy"), name, sorted(known))

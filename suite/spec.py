@@ -15,7 +15,20 @@ Collective = Literal["auto", "ring", "nccl"]
 Transport = Literal["auto", "tcp", "rdma", "gdr"]
 ScalingMode = Literal["weak", "strong", "accumulated"]
 
-ENV_ALLOWED_PREFIXES = ("NCCL_", "TF_", "XLA_", "OMP_", "KMP_", "MKL_", "ONEDNN_", "DNNL_", "CUDA_", "UCX_", "GRPC_", "MALLOC_")
+ENV_ALLOWED_PREFIXES = (
+    "NCCL_",
+    "TF_",
+    "XLA_",
+    "OMP_",
+    "KMP_",
+    "MKL_",
+    "ONEDNN_",
+    "DNNL_",
+    "CUDA_",
+    "UCX_",
+    "GRPC_",
+    "MALLOC_",
+)
 ENV_READ_AT_IMPORT = ("TF_", "XLA_", "OMP_", "KMP_", "MKL_", "ONEDNN_", "DNNL_", "CUDA_", "MALLOC_")
 """Variables with these prefixes may be read when TensorFlow is imported: such a case gets fresh interpreters."""
 
@@ -77,7 +90,9 @@ class Case(Document):
         for name in env:
             if not name.startswith(ENV_ALLOWED_PREFIXES) or name == "TF_CONFIG":
                 allowed = ", ".join(prefix + "*" for prefix in ENV_ALLOWED_PREFIXES)
-                raise ValueError(f"variable {name!r} may not be set by a suite (allowed: {allowed}, TF_CONFIG excepted)")
+                raise ValueError(
+                    f"variable {name!r} may not be set by a suite (allowed: {allowed}, TF_CONFIG excepted)"
+                )
         return env
 
     @model_validator(mode="after")
@@ -96,7 +111,7 @@ class Case(Document):
 
     @property
     def scaling(self) -> ScalingMode:
-        """weak: per-replica batch fixed; strong: global batch fixed; accumulated: global batch fixed by accumulation."""
+        """weak: per-replica batch fixed; strong: global batch fixed; accumulated: the same by accumulation."""
         if self.global_batch is None:
             return "weak"
         return "accumulated" if self.per_replica_batch is not None else "strong"
@@ -180,6 +195,8 @@ class Cluster(Document):
     """Where ranks run. Only the local launcher exists so far; see the launchers' registry."""
 
     launcher: str = "local"
+    accelerator: Literal["auto", "cpu", "gpu", "tpu"] = "auto"
+    """auto: GPUs where the driver shows some and the installed TensorFlow is not the CPU-only build, else CPU cores."""
     hosts: list[str] = []
     cores_per_device: int | None = Field(default=None, ge=1)
     """Cores of one CPU device; default: cores of the host / most devices that any case puts on a host."""

@@ -51,7 +51,7 @@ class OptimizerSpec:
 
 @dataclass(frozen=True)
 class BuildContext:
-    """What the model needs to know of its case. Precision is already set as the Keras dtype policy when `build` runs."""
+    """What the model needs to know of its case. The Keras dtype policy is already set when `build` runs."""
 
     seed: int
     recompute: bool = False
@@ -100,9 +100,9 @@ class Workload(ABC):
         """The features of one sample, labels included."""
 
     @abstractmethod
-    def synthetic(self, preset: str, *, seed: int, index: int, batch: int, options: Mapping[str, Any]) -> dict[
-        str, NDArray[Any]
-    ]:
+    def synthetic(
+        self, preset: str, *, seed: int, index: int, batch: int, options: Mapping[str, Any]
+    ) -> dict[str, NDArray[Any]]:
         """The synthetic *global* batch number `index`, a pure function of its arguments (numpy, batch first).
 
         Replica r of n takes rows [r * batch / n, (r + 1) * batch / n), so the same seed gives the same set of
@@ -110,7 +110,7 @@ class Workload(ABC):
         """
 
     def synthetic_pool(self, preset: str) -> int:
-        """How many distinct synthetic batches are cycled through (1 where the data's values cannot change the speed)."""
+        """Distinct synthetic batches that are cycled through: 1 where values cannot change the speed."""
         return 1
 
     def build(self, preset: str, context: BuildContext) -> Model:

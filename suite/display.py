@@ -1,0 +1,159 @@
+"""What a person sees in the terminal: tables of cases and records. No measuring, no files."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from tfscale.suite.record import Pruned, Quantity, Record, Run
+from tfscale.suite.spec import Case, Suite
+
+err = Console(stderr=True, highlight=False)
+"""Progress, tables and messages; stdout is kept for what a program reads."""
+
+out = Console(highlight=False)
+"""Stdout, for what the command was asked for."""
+
+PREFIXES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""), (1e-3, "m"), (1e-6, "u"), (1e-9, "n"))
+
+
+def number(value: float, unit: str) -> str:
+    """`0.01234, "s"` -> `12.34 ms`: four significant digits with an SI prefix (bytes and rates too)."""
+    if unit in ("1", ""):
+        return f"{value:.4g}"
+    for factor, prefix in PREFIXES:
+        if abs(value) >= factor:
+            return f"{value / factor:.4g} {prefix}{unit}"
+    return f"{value:.4g} {unit}"
+
+
+def quantity(q: Quantity) -> str:
+    """A quantity with its interval and its kind where it is not measured; unknown with its reason."""
+    if q.value is None:
+        return f"unknown ({q.reason})"
+    text = number(q.value, q.unit)
+    if q.ci95 is not None:
+        text += f" [{number(q.ci95[0], q.unit)}, {number(q.ci95[1], q.unit)}]"
+    return text if q.kind == "measured" else f"{text} ({q.kind})"
+
+
+def dry_run(suite: Suite, kept: Sequence[Case], pruned: Sequence[Pruned], hours: float, out: Console) -> None:
+    """The cases that would run, the pruned ones with their reasons, and the device-hours at most."""
+    varying = varying_axes([*(case.axes() for case in kept), *(p.case for p in pruned)])
+    table = Table(
+        "id", *varying, title=f"{suite.name}: {len(kept)} cases", title_justify="left", box=None, pad_edge=False
+    )
+    for case in kept:
+        axes = case.model_dump(mode="json")
+        table.add_row(case.id, *(escape(cell(axes.get(axis))) for axis in varying))
+    out.print(table)
+    if pruned:
+        out.print(f"\npruned: {len(pruned)}")
+        for reason, count in Counter(p.reason for p in pruned).most_common():
+            out.print(f"  {escape(reason)}", style="dim" if count == 1 else "")
+            for p in (p for p in pruned if p.reason == reason):
+                out.print(f"    {escape(brief(p.case))}", style="dim")
+    trials = suite.measure.max_trials or suite.measure.trials
+    out.print(f"\nat most {hours:.2f} device-hours ({trials} trials of {suite.measure.budget_s:g} s timed at most)")
+
+
+def varying_axes(axes: Sequence[dict[str, Any]]) -> list[str]:
+    """The axes in which the cases differ, plus the workload, in the order of the spec."""
+    varying = ["workload"]
+    for name in Case.model_fields:
+        if name != "workload" and len({str(a.get(name)) for a in axes}) > 1:
+            varying.append(name)
+    return varying
+
+
+def cell(value: Any) -> str:
+    if isinstance(value, dict):
+        kind = [str(value["kind"])] if "kind" in value else []
+        defaults = {
+            "index": "uniform",
+            "cache": "none",
+            "page_cache": "warm",
+            "prefetch": -1,
+            "parallel": -1,
+            "path": None,
+        }
+        return " ".join(kind + [f"{k}={v}" for k, v in value.items() if k != "kind" and defaults.get(k, ...) != v])
+    return "-" if value is None else str(value)
+
+
+def brief(axes: dict[str, Any]) -> str:
+    return ", ".join(f"{name}={cell(value)}" for name, value in axes.items())
+
+
+def record(rec: Record, out: Console) -> None:
+    """One record for reading."""
+    out.print(f"[bold]{escape(brief(rec.case))}[/bold]\n{rec.id}  trial {rec.trial}  {rec.created}")
+    colour = {"VALID": "green", "SUSPECT": "yellow", "INVALID": "red"}[rec.validity.status]
+    out.print(f"[{colour}]{rec.validity.status}[/{colour}]  steady state: {rec.steady.classification}")
+    for check in rec.validity.checks:
+        if check.status != "VALID":
+            out.print(f"  {check.name}: {escape(check.detail)}")
+    for title, quantities in (("quantities", rec.quantities), ("phases", rec.phases)):
+        table = Table("", "", box=None, show_header=False, title=title, title_justify="left", pad_edge=False)
+        for name, q in quantities.items():
+            table.add_row(name, escape(quantity(q)))
+        out.print(table)
+    for name, value in {**rec.effective, **rec.counts, "reproduce": rec.reproduce}.items():
+        out.print(f"{name}: {escape(str(value))}")
+
+
+def names(title: str, rows: Iterable[Sequence[str]], headings: Sequence[str], out: Console) -> None:
+    table = Table(*headings, title=title, title_justify="left", box=None, pad_edge=False)
+    for row in rows:
+        table.add_row(*(escape(text) for text in row))
+    out.print(table)
+
+
+def listed(value: Any) -> str:
+    """A cell of `tfscale list`: presets as `name (parameters)`."""
+    if isinstance(value, dict):
+        return ", ".join(f"{name} ({count:,})" for name, count in value.items())
+    return str(value)
+
+
+def summary(run: Run, console: Console) -> None:
+    """What a run gave, one line a case, then what failed."""
+    table = Table(
+        "case", "step time", "throughput", "validity", title=run.run, title_justify="left", box=None, pad_edge=False
+    )
+    for case in run.cases:
+        shown = [
+            quantity(case.quantities[name]) if name in case.quantities else "-" for name in ("step_time", "throughput")
+        ]
+        table.add_row(escape(brief(case.case)), *(escape(text) for text in shown), case.validity.status)
+    console.print(table)
+    for failure in run.failed:
+        rank = "" if failure.rank is None else f" on rank {failure.rank}"
+        console.print(f"failed: {brief(failure.case)}: {failure.classification}{rank}: {failure.reason}", markup=False)
+    if run.pruned:
+        console.print(f"pruned: {len(run.pruned)} (see the report, or `tfscale run --dry-run`)")
+
+
+def gemm(document: dict[str, Any], console: Console) -> None:
+    """The rows of `tfscale bench gemm`."""
+    table = Table("precision", "xla", "m x n x k", "FLOP/s (median, 95 % interval)", box=None, pad_edge=False)
+    for row in document["rows"]:
+        shape = " x ".join(str(row[axis]) for axis in ("m", "n", "k"))
+        table.add_row(
+            row["precision"], row["xla"], shape, escape(quantity(Quantity.model_validate(row["flops_per_s"])))
+        )
+    console.print(table)
+
+
+@contextmanager
+def counter(what: str) -> Iterator[Callable[[int], None]]:
+    """A running count on stderr; call what it gives with the count so far."""
+    columns = (SpinnerColumn(), TextColumn("{task.completed:.0f} {task.description}"), TimeElapsedColumn())
+    with Progress(*columns, console=err, transient=True) as progress:
+        task = progress.add_task(what, total=None)
+        yield lambda count: progress.update(task, completed=count)

@@ -1,0 +1,129 @@
+"""What this machine is, as far as it can be read without TensorFlow: hardware, libraries, settings.
+
+Variables come from an allow-list, so that a secret never reaches a record.
+"""
+
+import os
+import platform
+import subprocess
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from tfscale.suite.spec import ENV_ALLOWED_PREFIXES
+from tfscale.suite.strategies.base import Machine
+
+PACKAGES = (
+    "tensorflow", "tensorflow-cpu", "tensorflow-tpu", "keras", "numpy", "protobuf", "scipy", "pandas", "pydantic", "duckdb",
+    "nvidia-ml-py", "nvidia-nccl-cu12", "nvidia-cudnn-cu12", "libtpu",
+)  # fmt: skip
+
+
+def host_cores() -> list[int]:
+    """The cores that this process may use, in order."""
+    return sorted(os.sched_getaffinity(0))
+
+
+def gpus() -> list[dict[str, Any]] | None:
+    """Name and memory of each GPU, by NVML; [] where the driver is not there, None where it does not answer."""
+    import pynvml
+
+    try:
+        pynvml.nvmlInit()
+    except pynvml.NVMLError as error:
+        absent = (pynvml.NVML_ERROR_LIBRARY_NOT_FOUND, pynvml.NVML_ERROR_DRIVER_NOT_LOADED)
+        return [] if error.value in absent else None
+    try:
+        return [_gpu(pynvml, index) for index in range(pynvml.nvmlDeviceGetCount())]
+    except pynvml.NVMLError:
+        return None
+    finally:
+        pynvml.nvmlShutdown()
+
+
+def _gpu(nvml: Any, index: int) -> dict[str, Any]:
+    handle = nvml.nvmlDeviceGetHandleByIndex(index)
+    name = nvml.nvmlDeviceGetName(handle)
+    return {
+        "name": name.decode(errors="replace") if isinstance(name, bytes) else name,
+        "memory_bytes": int(nvml.nvmlDeviceGetMemoryInfo(handle).total),
+    }
+
+
+def accelerator(requested: str) -> str:
+    """cpu, gpu or tpu: what `cluster.accelerator` means on this host."""
+    if requested != "auto":
+        return requested
+    return "gpu" if gpus() and not _installed("tensorflow-cpu") else "cpu"
+
+
+def machine(requested: str) -> Machine:
+    """This host as pruning sees it, for the accelerator that the suite asks for."""
+    kind = accelerator(requested)
+    tpus = len(list(Path("/dev").glob("accel*"))) if kind == "tpu" else 0
+    found = gpus() if kind == "gpu" else []
+    return Machine(cores=len(host_cores()), gpus=None if found is None else len(found), tpus=tpus)
+
+
+def _installed(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
+
+
+def capture() -> dict[str, Any]:
+    """Everything that a reader needs to know of the host and its software to trust a number."""
+    memory = psutil.virtual_memory()
+    return {
+        "host": platform.node(),
+        "cpu": {
+            "model": cpu_model(Path("/proc/cpuinfo")),
+            "cores": psutil.cpu_count(logical=False),
+            "threads": psutil.cpu_count(logical=True),
+            "usable": len(host_cores()),
+            "governor": _read(Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")),
+        },
+        "memory_bytes": memory.total,
+        "gpus": gpus(),
+        "kernel": platform.release(),
+        "os": platform.platform(),
+        "python": platform.python_version(),
+        "packages": {name: found for name in PACKAGES if (found := _installed(name))},
+        "variables": {
+            name: value
+            for name, value in sorted(os.environ.items())
+            if name.startswith(ENV_ALLOWED_PREFIXES) and name != "TF_CONFIG"
+        },
+        "load_average": list(os.getloadavg()),
+        "tfscale": {"version": _installed("tfscale"), "git": git_state(Path(__file__).resolve().parent.parent)},
+    }
+
+
+def cpu_model(cpuinfo: Path) -> str | None:
+    """The CPU's name as the kernel gives it (`model name`; on Arm there is often none)."""
+    for line in (_read(cpuinfo) or "").splitlines():
+        key, _, value = line.partition(":")
+        if key.strip() == "model name":
+            return value.strip()
+    return platform.processor() or None
+
+
+def git_state(folder: Path) -> str | None:
+    """`git describe --always --dirty` of the checkout, None outside one or without git."""
+    try:
+        done = subprocess.run(
+            ["git", "-C", str(folder), "describe", "--always", "--dirty"], capture_output=True, text=True, timeout=5
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout.strip() or None if done.returncode == 0 else None
+
+
+def _read(path: Path) -> str | None:
+    try:
+        return path.read_text().strip()
+    except OSError:
+        return None

@@ -1,0 +1,112 @@
+"""From a case to the plans of its ranks: addresses, cores, folders, environment, all decided here and only here."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from tfscale.suite.launchers.ports import free_ports
+from tfscale.suite.plan import Pass, RankPlan, cores_of
+from tfscale.suite.spec import Case, Measure, Profile
+from tfscale.suite.strategies.base import RankLayout, Strategy
+
+LOOPBACK = "127.0.0.1"
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where ranks of a run may be put. `visible_gpus` are the names (CUDA_VISIBLE_DEVICES entries) to hand out."""
+
+    host_cores: list[int]
+    cores_per_device: int
+    accelerator: Literal["cpu", "gpu", "tpu"] = "cpu"
+    visible_gpus: list[str] = field(default_factory=list)
+    ports: Callable[[int], list[int]] = free_ports
+
+
+@dataclass(frozen=True)
+class Folders:
+    """`trial` holds the rank folders of one launch; `data` the TFRecord files of its input, where it has any."""
+
+    trial: Path
+    data: Path | None = None
+
+
+def plan_launch(
+    case: Case,
+    trial: int,
+    strategy: Strategy,
+    place: Place,
+    folders: Folders,
+    *,
+    measure: Measure,
+    profile: Profile | None,
+    pass_: Pass,
+) -> list[RankPlan]:
+    """Plans of all ranks of one launch of `case`, in rank order.
+
+    Raises ValueError when the host has too few cores, NoPortError when no port is free.
+    """
+    layouts = strategy.layout(case)
+    cores = cores_of(layouts, place.host_cores, place.cores_per_device)
+    cluster = cluster_of(layouts, strategy, place.ports)
+    return [
+        RankPlan(
+            case=case,
+            case_id=case.id,
+            trial=trial,
+            rank=rank,
+            world=len(layouts),
+            role=layout.role,
+            role_index=layout.index,
+            devices=layout.devices,
+            first_replica=layout.first_replica,
+            cluster=cluster,
+            accelerator=place.accelerator,
+            cores=cores[rank],
+            cores_per_device=place.cores_per_device,
+            environment={**_devices_shown(layouts, rank, place), **case.env},
+            directory=str(rank_folder(folders.trial, rank)),
+            trial_directory=str(folders.trial),
+            profile_directory=str(rank_folder(folders.trial, rank)) if pass_ == "profiled" else None,
+            data_directory=str(folders.data) if folders.data else None,
+            measure=measure,
+            profile=profile,
+            pass_=pass_,
+        )
+        for rank, layout in enumerate(layouts)
+    ]
+
+
+def rank_folder(trial: Path, rank: int) -> Path:
+    return trial / f"rank{rank}"
+
+
+def cluster_of(
+    layouts: list[RankLayout], strategy: Strategy, ports: Callable[[int], list[int]]
+) -> dict[str, list[str]]:
+    """Role -> loopback addresses in TensorFlow's form; empty where the processes have nothing to say to each other."""
+    serves = any(layout.role != "worker" for layout in layouts)
+    if len(layouts) == 1 or not (strategy.exchanges or serves):
+        return {}
+    cluster: dict[str, list[str]] = {}
+    for layout, port in zip(layouts, ports(len(layouts)), strict=True):
+        role = "chief" if layout.role == "coordinator" else layout.role
+        addresses = cluster.setdefault(role, [])
+        if layout.index != len(addresses):
+            raise ValueError(f"{strategy.name}: {layout.role} {layout.index} is out of order in its layout")
+        addresses.append(f"{LOOPBACK}:{port}")
+    return cluster
+
+
+def _devices_shown(layouts: list[RankLayout], rank: int, place: Place) -> dict[str, str]:
+    """CUDA_VISIBLE_DEVICES of a rank: its own GPUs, or none, so that no rank takes memory on another's."""
+    if place.accelerator != "gpu":
+        return {"CUDA_VISIBLE_DEVICES": "-1"}
+    this = layouts[rank]
+    before = [other for other in layouts[:rank] if other.host == this.host]
+    start = sum(other.devices for other in before)
+    mine = place.visible_gpus[start : start + this.devices]
+    if len(mine) < this.devices:
+        raise ValueError(f"rank {rank} needs {this.devices} GPUs from number {start} on, {len(place.visible_gpus)} are visible")
+    return {"CUDA_VISIBLE_DEVICES": ",".join(mine) or "-1"}

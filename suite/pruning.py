@@ -1,0 +1,80 @@
+"""Which cases of a suite cannot or need not run on a machine, each with its reason. Pure."""
+
+from collections.abc import Sequence
+
+from tfscale.suite import registry
+from tfscale.suite.record import Pruned
+from tfscale.suite.spec import Case, Measure
+from tfscale.suite.strategies.base import Machine, Strategy
+
+LAUNCH_S = 10.0
+"""Rough seconds that a launch costs beyond its timed budget, for the estimate of a dry run only."""
+
+
+def prune(cases: Sequence[Case], machine: Machine, launcher: str) -> tuple[list[Case], list[Pruned]]:
+    """The cases that run, in order, and the others with their reasons."""
+    kept: list[Case] = []
+    pruned: list[Pruned] = []
+    for case in cases:
+        reason = refusal(case, machine, launcher)
+        if reason is None:
+            kept.append(case)
+        else:
+            pruned.append(Pruned(case=case.axes(), reason=reason))
+    return kept, pruned
+
+
+def refusal(case: Case, machine: Machine, launcher: str) -> str | None:
+    """Why `case` is not run on hosts like `machine`, or None. What only the strategy knows is asked of it."""
+    strategy: Strategy = registry.load("strategies", case.strategy)()
+    for rule in (_hardware, _transport, _exchange, _hosts):
+        reason = rule(case, machine, strategy, launcher)
+        if reason is not None:
+            return reason
+    return strategy.refuses(case, machine)
+
+
+def _hardware(case: Case, machine: Machine, strategy: Strategy, launcher: str) -> str | None:
+    if not machine.gpus and case.precision == "tf32":
+        return "tf32 needs an NVIDIA GPU of compute capability 8.0 or later; there is no GPU"
+    per_host = -(-case.devices // case.hosts)
+    if machine.gpus:
+        return f"{per_host} devices a host, and there are {machine.gpus} GPUs" if per_host > machine.gpus else None
+    if not machine.tpus and per_host > machine.cores:
+        return f"{per_host} CPU devices a host need a core each, and there are {machine.cores}"
+    return None
+
+
+def _transport(case: Case, machine: Machine, strategy: Strategy, launcher: str) -> str | None:
+    if case.collective == "nccl" and not machine.gpus:
+        return "nccl needs GPUs; TensorFlow would run something else on CPUs under that name"
+    if case.transport in ("rdma", "gdr"):
+        if case.collective == "ring":
+            return f"ring over {case.transport}: TensorFlow has no verbs transport any more, only NCCL uses RDMA"
+        if not machine.gpus:
+            return f"{case.transport} needs GPUs: only NCCL uses RDMA"
+    return None
+
+
+def _exchange(case: Case, machine: Machine, strategy: Strategy, launcher: str) -> str | None:
+    if case.exchange == "none":
+        return None
+    if case.devices == 1:
+        return f"exchange {case.exchange} with one replica: nothing is exchanged"
+    if not strategy.exchanges:
+        return f"exchange {case.exchange}: {case.strategy} has no gradient exchange to replace"
+    return None
+
+
+def _hosts(case: Case, machine: Machine, strategy: Strategy, launcher: str) -> str | None:
+    if case.hosts > 1 and launcher == "local":
+        return f"{case.hosts} hosts: the local launcher has one"
+    if case.hosts > case.devices:
+        return f"{case.hosts} hosts for {case.devices} devices leave hosts without one"
+    return None
+
+
+def device_hours(cases: Sequence[Case], measure: Measure) -> float:
+    """Device-hours at most: devices x trials x (timed budget + a launch), over all cases."""
+    trials = measure.max_trials or measure.trials
+    return sum(case.devices * trials * (measure.budget_s + LAUNCH_S) for case in cases) / 3600

@@ -1,0 +1,190 @@
+"""Reading a suite file: YAML with line numbers, so that every complaint names file, line, value and what is allowed."""
+
+import difflib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, get_args
+
+import yaml
+from pydantic import ValidationError
+
+from tfscale.suite import matrix
+from tfscale.suite.spec import Case, Cluster, Document, Input, Measure, Profile, Suite
+
+KEYS = ("name", "description", "matrix", "include", "exclude", "measure", "profile", "cluster")
+LARGEST_FILE = 4 * 2**20
+"""Bytes; a suite is written by people."""
+
+
+class SuiteError(ValueError):
+    """A suite file that cannot be used; the message starts with `file:line:`."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """A parsed YAML document and the line of every node, by its path of keys and indices."""
+
+    name: str
+    data: Any
+    lines: Mapping[tuple[str | int, ...], int]
+
+    def error(self, path: Iterable[str | int], message: str) -> SuiteError:
+        """An error at `path`, or at the nearest enclosing node that has a line."""
+        where = tuple(path)
+        while where and where not in self.lines:
+            where = where[:-1]
+        return SuiteError(f"{self.name}:{self.lines.get(where, 1)}: {message}")
+
+
+class _Loader(yaml.SafeLoader):
+    """SafeLoader that refuses duplicate keys and aliases (a few aliases can expand to gigabytes)."""
+
+    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
+        if self.check_event(yaml.AliasEvent):
+            event = self.peek_event()
+            raise yaml.composer.ComposerError(None, None, "aliases (*name) are not allowed", event.start_mark)
+        return super().compose_node(parent, index)
+
+
+def parse(text: str, name: str) -> Source:
+    """Parse YAML text. Raises SuiteError with the line where it is not YAML, repeats a key, or is no mapping."""
+    loader = _Loader(text)
+    try:
+        node = loader.get_single_node()
+        lines: dict[tuple[str | int, ...], int] = {}
+        if node is not None:
+            _number(node, (), lines, name)
+        data = loader.construct_document(node) if node is not None else None
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        problem = getattr(error, "problem", None) or str(error).splitlines()[0]
+        raise SuiteError(f"{name}:{mark.line + 1 if mark else 1}: not valid YAML: {problem}") from error
+    except (ValueError, RecursionError) as error:
+        if isinstance(error, SuiteError):
+            raise
+        raise SuiteError(f"{name}:1: not usable YAML: {error}") from error
+    finally:
+        loader.dispose()
+    return Source(name, data, lines)
+
+
+def _number(node: yaml.Node, path: tuple[str | int, ...], lines: dict[tuple[str | int, ...], int], name: str) -> None:
+    lines[path] = node.start_mark.line + 1
+    if isinstance(node, yaml.MappingNode):
+        for key, value in node.value:
+            here = (*path, str(key.value))
+            if here in lines:
+                raise SuiteError(f"{name}:{key.start_mark.line + 1}: key {key.value!r} is given twice")
+            _number(value, here, lines, name)
+            lines[here] = key.start_mark.line + 1
+    elif isinstance(node, yaml.SequenceNode):
+        for index, value in enumerate(node.value):
+            _number(value, (*path, index), lines, name)
+
+
+def read(path: Path) -> Suite:
+    """Read and expand the suite file at `path`; SuiteError tells what is wrong and where."""
+    try:
+        if path.stat().st_size > LARGEST_FILE:
+            raise SuiteError(f"{path}:1: larger than {LARGEST_FILE} bytes: not a suite")
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise SuiteError(f"{path}: cannot be read as a suite file: {error}") from error
+    return build(parse(text, str(path)))
+
+
+def build(source: Source) -> Suite:
+    """Check the document against the suite's form and expand its matrix."""
+    if not isinstance(source.data, dict):
+        raise source.error((), f"a suite is a mapping with the keys {', '.join(KEYS)}; got {_kind(source.data)}")
+    for key in source.data:
+        if key not in KEYS:
+            raise source.error((str(key),), unknown_key(str(key), KEYS, "suite"))
+    if "name" not in source.data:
+        raise source.error((), "the suite has no name; add `name: my-suite`")
+    for key in ("measure", "cluster"):
+        if not isinstance(source.data.get(key, {}), dict):
+            raise source.error((key,), f"{key} must be a mapping, got {_kind(source.data[key])}")
+    profile = source.data.get("profile", False)
+    if profile is True:
+        profile = {}
+    if not (profile is False or isinstance(profile, dict)):
+        raise source.error(("profile",), f"profile must be false, true or a mapping, got {_kind(profile)}")
+    cases = matrix.expand(source)
+    settings = {
+        "measure": _document(source, ("measure",), Measure),
+        "cluster": _document(source, ("cluster",), Cluster),
+        "profile": None if profile is False else _document(source, ("profile",), Profile),
+    }
+    try:
+        return Suite(
+            name=source.data["name"], description=source.data.get("description", ""), cases=tuple(cases), **settings
+        )
+    except ValidationError as error:
+        raise explain(source, (), Suite, error) from error
+
+
+def _index(values: Any, value: Any) -> tuple[int, ...]:
+    """Where in an axis' list the value stands that was refused, so that the line is the value's own."""
+    return (values.index(value),) if isinstance(values, list) and value in values else ()
+
+
+def _document(source: Source, path: tuple[str, ...], model: type[Document]) -> Any:
+    value = source.data.get(path[0], {})
+    try:
+        return model.model_validate({} if value is True else value)
+    except ValidationError as error:
+        raise explain(source, path, model, error) from error
+
+
+def explain(source: Source, path: tuple[str | int, ...], model: type[Document], error: ValidationError) -> SuiteError:
+    """The first of pydantic's complaints as one line: where, the value got, what is allowed, the nearest match."""
+    first = error.errors()[0]
+    location = tuple(part for part in first["loc"] if not str(part).startswith("function-"))
+    where = (*path, *location)
+    if path == ("matrix",) and location:
+        where = (*where[:2], *_index(source.data["matrix"].get(location[0]), first["input"]), *where[2:])
+    name = ".".join(str(part) for part in (*path, *location)) or "suite"
+    if first["type"] == "extra_forbidden":
+        owner = Input if location[:1] == ("input",) else model
+        return source.error(where, unknown_key(str(location[-1]), list(owner.model_fields), name.rpartition(".")[0]))
+    message = first["msg"].removeprefix("Value error, ")
+    if first["type"] == "literal_error":
+        return source.error(where, not_allowed(name, first["input"], allowed_values(model, location)))
+    if first["type"] == "value_error":
+        return source.error(where, f"{name}: {message}")
+    return source.error(where, f"{name}: got {first['input']!r}: {message}")
+
+
+def allowed_values(model: type[Document], location: tuple[Any, ...]) -> list[str]:
+    """The words that the literal field at `location` may hold."""
+    field: Any = None
+    for part in location:
+        field = model.model_fields.get(str(part))
+        inner = getattr(field, "annotation", None)
+        if isinstance(inner, type) and issubclass(inner, Document):
+            model = inner
+    return [str(value) for value in get_args(field.annotation)] if field is not None else []
+
+
+def not_allowed(name: str, value: Any, allowed: list[str]) -> str:
+    hint = " (YAML reads a bare off/no as false: write none)" if value is False and "none" in allowed else ""
+    return f"{name}: {value!r} is not allowed (allowed: {', '.join(allowed)}){nearest(str(value), allowed)}{hint}"
+
+
+def unknown_key(key: str, known: Iterable[str], where: str) -> str:
+    known = list(known)
+    return f"unknown key {key!r} in {where or 'suite'} (known: {', '.join(known)}){nearest(key, known)}"
+
+
+def nearest(value: str, known: Iterable[str]) -> str:
+    match = difflib.get_close_matches(value, list(known), n=1)
+    return f"; did you mean {match[0]!r}?" if match else ""
+
+
+def _kind(value: Any) -> str:
+    return "nothing" if value is None else f"{type(value).__name__} {value!r}"[:80]
+
+
+AXES = tuple(Case.model_fields)
