@@ -108,5 +108,6 @@ def _devices_shown(layouts: list[RankLayout], rank: int, place: Place) -> dict[s
     start = sum(other.devices for other in before)
     mine = place.visible_gpus[start : start + this.devices]
     if len(mine) < this.devices:
-        raise ValueError(f"rank {rank} needs {this.devices} GPUs from number {start} on, {len(place.visible_gpus)} are visible")
+        seen = len(place.visible_gpus)
+        raise ValueError(f"rank {rank} needs {this.devices} GPUs from number {start} on, {seen} are visible")
     return {"CUDA_VISIBLE_DEVICES": ",".join(mine) or "-1"}

@@ -1,0 +1,214 @@
+"""A run, end to end: every case is launched, watched, merged, stored and, once, profiled; failures do not end it."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from tfscale.suite import store
+from tfscale.suite.blame import Blame
+from tfscale.suite.caseresult import case_results, target_met
+from tfscale.suite.interrupt import Interrupt
+from tfscale.suite.launch import Bench, Launched, launch
+from tfscale.suite.merge import merge
+from tfscale.suite.notices import Kind, Notice, OnNotice, Remaining, ignore
+from tfscale.suite.plan import Pass
+from tfscale.suite.ranks import MergeError
+from tfscale.suite.record import Failure, FaultClass, Pruned, Record, Run
+from tfscale.suite.runfolder import RunFolder, utc_now
+from tfscale.suite.spec import Case, Profile
+from tfscale.suite.watch import Outcome, Stopped
+
+WILL_RECUR: tuple[FaultClass, ...] = ("xla_unsupported", "oom", "disk_full", "error")
+"""Failures that another trial of the same case would only repeat."""
+
+
+@dataclass
+class Sweep:
+    """One run over `cases`: what to do, where it is kept, who is told."""
+
+    suite: str
+    cases: Sequence[Case]
+    folder: RunFolder
+    bench: Bench
+    reproduce: Callable[[Case], str]
+    environment: dict[str, Any]
+    pruned: Sequence[Pruned] = ()
+    notify: OnNotice = ignore
+    interrupt: Interrupt = field(default_factory=Interrupt)
+    created: str = field(default_factory=utc_now)
+
+    def __post_init__(self) -> None:
+        self._profiled = profiled_cases(self.cases, self.bench.profile)
+        launches = len(self.cases) * self.bench.measure.trials + len(self._profiled)
+        self._remaining = Remaining(launches, self.bench.measure)
+
+    def run(self) -> Run:
+        """Run what is not on disk yet, and return the run's document, which is then on disk too."""
+        self.folder.write_run(self._document(store.Found()))
+        known = store.find_records(self.folder.path)
+        for case in self.cases:
+            if self.interrupt.after_case():
+                break
+            done = [record for record in known.records if record.case_id == case.id]
+            failed = [failure for failure in known.failures if failure.case_id == case.id]
+            try:
+                self.run_case(case, done, failed)
+            except Stopped:
+                self._tell("stopping", case)
+                break
+        document = self._document(store.find_records(self.folder.path))
+        self.folder.write_run(document)
+        return document
+
+    def run_case(self, case: Case, done: list[Record], failed: list[Failure]) -> list[Record]:
+        """All trials of one case that are missing, then its profiled pass. Returns the records of the case."""
+        measure = self.bench.measure
+        self._tell("case_started", case)
+        tried = {record.trial for record in done} | {failure.trial for failure in failed}
+        for trial in range(measure.max_trials or measure.trials):
+            if trial in tried:
+                self._remaining.skip(1)
+                continue
+            if trial >= measure.trials:
+                if not done or target_met(done, measure.target):
+                    break
+                self._remaining.skip(-1)
+            result = self._trial(case, trial)
+            if isinstance(result, Record):
+                done.append(result)
+            elif not done and result.classification in WILL_RECUR:
+                self._remaining.skip(measure.trials - trial - 1)
+                break
+        if case.id in self._profiled:
+            self._profile(case, sorted(done, key=lambda record: record.trial))
+        self._tell("case_done", case)
+        return done
+
+    def _trial(self, case: Case, trial: int) -> Record | Failure:
+        """One launch of `case`, on disk when this returns: a record, or a failure of a class of the closed list."""
+        folder = self.folder.trial(case.id, trial)
+        self._tell("trial_started", case, trial)
+        launched = self._launch(case, trial, folder, profiled=False)
+        result = self._judge(case, trial, folder, launched)
+        if isinstance(result, Record):
+            self.folder.write_record(result)
+            self._tell("trial_done", case, trial, record=result)
+        else:
+            self.folder.write_failure(result)
+            self._tell("trial_failed", case, trial, failure=result)
+        return result
+
+    def _judge(self, case: Case, trial: int, folder: Path, launched: Launched) -> Record | Failure:
+        outcome = launched.outcome
+        if outcome.failure is not None:
+            return failure_of(case, trial, outcome, self.reproduce(case))
+        try:
+            return merge(
+                launched.plans,
+                run=self.folder.run,
+                folder=folder,
+                environment=self.environment,
+                reproduce=self.reproduce(case),
+                port_retries=launched.port_retries,
+                notes=outcome.notes,
+            )
+        except MergeError as error:
+            blame = Blame("error", None, f"the ranks' results cannot be merged: {error}")
+            return failure_of(case, trial, replace(outcome, failure=blame), self.reproduce(case))
+
+    def _profile(self, case: Case, records: list[Record]) -> None:
+        """The profiled pass: a launch of its own, retried and counted, its outcome added to the case's first record."""
+        profile = self.bench.profile
+        if profile is None or not records or "profiler_retries" in records[0].counts:
+            self._remaining.skip(1)
+            return
+        record, folder = records[0], self.folder.profile(case.id)
+        self._tell("profile_started", case)
+        failure = None
+        for attempt in range(profile.retries + 1):
+            launched = self._launch(case, record.trial, folder, profiled=True)
+            failure = launched.outcome.failure
+            if failure is None:
+                break
+            if attempt < profile.retries:
+                self._tell("profile_retry", case, attempt=attempt + 1, reason=failure.reason)
+                self._remaining.skip(-1)
+        reason = f"{failure.classification}: {failure.reason}" if failure else None
+        records[0] = with_profile(record, attempt, reason)
+        self.folder.write_record(records[0])
+        self._tell("profile_failed" if reason else "profile_done", case, reason=reason)
+
+    def _launch(self, case: Case, trial: int, folder: Path, *, profiled: bool) -> Launched:
+        def on_event(rank: int, event: dict[str, Any]) -> None:
+            kind: Kind = "port_retry" if event["event"] == "port_retry" else "event"
+            self._tell(kind, case, trial, rank=rank, event=event)
+
+        bench = self.bench if profiled else replace(self.bench, profile=None)
+        pass_: Pass = "profiled" if profiled else "timed"
+        self._remaining.begin()
+        launched = launch(bench, case, trial, folder, pass_, on_event, self.interrupt.now)
+        self._remaining.end()
+        return launched
+
+    def _document(self, found: store.Found) -> Run:
+        order = {case.id: number for number, case in enumerate(self.cases)}
+        records = sorted(found.records, key=lambda r: (order.get(r.case_id, len(order)), r.trial))
+        failures = sorted(found.failures, key=lambda f: (order.get(f.case_id, len(order)), f.trial))
+        return Run(
+            run=self.folder.run,
+            suite=self.suite,
+            created=self.created,
+            cases=tuple(case_results(records)),
+            records=tuple(records),
+            failed=tuple(failures),
+            pruned=tuple(self.pruned),
+            environment=self.environment,
+        )
+
+    def _tell(self, kind: Kind, case: Case, trial: int | None = None, **detail: Any) -> None:
+        self.notify(Notice(kind, case, trial, detail, self._remaining.seconds))
+
+
+def failure_of(case: Case, trial: int, outcome: Outcome, reproduce: str) -> Failure:
+    """The document of a launch that failed."""
+    blame = outcome.failure
+    assert blame is not None, "only a failed launch has a failure"
+    return Failure(
+        case=case.model_dump(mode="json"),
+        case_id=case.id,
+        trial=trial,
+        classification=blame.classification,
+        reason=blame.reason,
+        rank=blame.rank,
+        log_tail=outcome.log_tail,
+        stacks=outcome.stacks,
+        reproduce=reproduce,
+    )
+
+
+def with_profile(record: Record, retries: int, reason: str | None) -> Record:
+    """`record` with the outcome of its profiled pass: where the profile lies, or why there is none."""
+    told = {"profile_reason": reason, "profile": None} if reason else {"profile": "captured"}
+    files = record.files if reason else {**record.files, "profile": "../profile"}
+    return record.model_copy(
+        update={
+            "counts": {**record.counts, "profiler_retries": retries},
+            "effective": {**record.effective, **told},
+            "files": files,
+        }
+    )
+
+
+def profiled_cases(cases: Sequence[Case], profile: Profile | None) -> set[str]:
+    """Ids of the cases to profile: all, or with `only` the first case of each workload that has those axis values."""
+    if profile is None:
+        return set()
+    if not profile.only:
+        return {case.id for case in cases}
+    first: dict[str, str] = {}
+    for case in cases:
+        axes = case.model_dump(mode="json")
+        if all(axes.get(name) == value for name, value in profile.only.items()):
+            first.setdefault(case.workload, case.id)
+    return set(first.values())

@@ -1,0 +1,36 @@
+"""Ctrl-C: once ends a run after the running case, twice ends it now."""
+
+import signal
+from types import FrameType, TracebackType
+from typing import Any
+
+
+class Interrupt:
+    """Counts requests to stop. As a context manager it takes SIGINT from the terminal for as long as the run lasts."""
+
+    def __init__(self) -> None:
+        self._requests = 0
+        self._before: Any = None
+
+    def request(self) -> None:
+        self._requests += 1
+
+    def after_case(self) -> bool:
+        """Whether the run should end once the running case is done."""
+        return self._requests >= 1
+
+    def now(self) -> bool:
+        """Whether the run should end at once; what the running case has measured is lost."""
+        return self._requests >= 2
+
+    def __enter__(self) -> "Interrupt":
+        self._before = signal.signal(signal.SIGINT, self._on_signal)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        signal.signal(signal.SIGINT, self._before)
+
+    def _on_signal(self, number: int, frame: FrameType | None) -> None:
+        self.request()
+        if self._requests > 2:  # whatever we are waiting for does not look at us
+            raise KeyboardInterrupt

@@ -1,0 +1,87 @@
+"""One launch: plan, start, watch, end; again with new ports where one was taken."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from tfscale.suite import registry
+from tfscale.suite.blame import Blame
+from tfscale.suite.launchers.base import Launcher
+from tfscale.suite.launchers.errors import LaunchError
+from tfscale.suite.plan import Pass, RankPlan
+from tfscale.suite.planner import Folders, Place, plan_launch
+from tfscale.suite.runfolder import empty
+from tfscale.suite.spec import Case, Measure, Profile
+from tfscale.suite.strategies.base import Strategy
+from tfscale.suite.watch import OnEvent, Outcome, watch
+
+PORT_RETRIES = 3
+END_GRACE_S = 2.0
+
+
+@dataclass(frozen=True)
+class Bench:
+    """What launches of a run share."""
+
+    launcher: Launcher
+    place: Place
+    measure: Measure
+    profile: Profile | None = None
+    data_of: Callable[[Case], Path | None] = lambda case: None
+    """TFRecord folder of a case with files input; may make it."""
+    strategy_of: Callable[[Case], Strategy] = lambda case: load_strategy(case.strategy)
+
+
+@dataclass(frozen=True)
+class Launched:
+    """A launch that has ended, with none of its processes left."""
+
+    plans: list[RankPlan]
+    outcome: Outcome
+    port_retries: int
+
+
+def load_strategy(name: str) -> Strategy:
+    strategy: Strategy = registry.load("strategies", name)()
+    return strategy
+
+
+def launch(
+    bench: Bench, case: Case, trial: int, folder: Path, pass_: Pass, on_event: OnEvent, stop: Callable[[], bool]
+) -> Launched:
+    """Run `case` once in the emptied `folder`. Raises watch.Stopped when `stop()` turns true; nothing runs on then."""
+    retries = 0
+    while True:
+        empty(folder)
+        plans, outcome = _once(bench, case, trial, folder, pass_, on_event, stop)
+        taken = outcome.failure is not None and outcome.failure.classification == "port_in_use"
+        if not taken or retries == PORT_RETRIES:
+            return Launched(plans, outcome, retries)
+        retries += 1
+        on_event(0, {"event": "port_retry", "attempt": retries})
+
+
+def _once(
+    bench: Bench, case: Case, trial: int, folder: Path, pass_: Pass, on_event: OnEvent, stop: Callable[[], bool]
+) -> tuple[list[RankPlan], Outcome]:
+    plans: list[RankPlan] = []
+    try:
+        plans = plan_launch(
+            case,
+            trial,
+            bench.strategy_of(case),
+            bench.place,
+            Folders(folder, bench.data_of(case)),
+            measure=bench.measure,
+            profile=bench.profile,
+            pass_=pass_,
+        )
+        job = bench.launcher.start(plans)
+    except LaunchError as error:
+        return plans, Outcome(Blame("never_started", None, str(error)))
+    except ValueError as error:  # a plan that cannot be: too few cores, an unknown strategy, data that cannot be made
+        return plans, Outcome(Blame("error", None, str(error)))
+    try:
+        return plans, watch(job, plans, on_event=on_event, stop=stop)
+    finally:
+        job.end(END_GRACE_S)

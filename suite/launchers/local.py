@@ -1,0 +1,127 @@
+"""Ranks on this machine, forked from a parent that imported TensorFlow, or in fresh interpreters where they must be.
+
+Trial t of every case is forked from parent t: forked trials share layout and hash seed, so two trials of one case
+must not come from the same parent, or they would not be independent launches.
+"""
+
+import itertools
+import json
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import ClassVar
+
+import psutil
+
+from tfscale.suite import workload
+from tfscale.suite.launchers.base import Job, Launcher
+from tfscale.suite.launchers.child import PLAN
+from tfscale.suite.launchers.environment import base_environment, why_fresh
+from tfscale.suite.launchers.localjob import LocalJob, Rank
+from tfscale.suite.launchers.parent import WarmParent
+from tfscale.suite.plan import RankPlan
+from tfscale.suite.spec import Case
+
+LAUNCH = "launch.json"
+"""How a rank was started, in its folder: {start, reason, pid, launched_ns}; the clock is perf_counter_ns."""
+WORKER = "tfscale.suite.worker"
+HEAVY = ("numpy", "tensorflow", "keras")
+_PARENT_BYTES = 512 * 1024**2
+"""Memory that a parent keeps, generously: 240 MB of its own on TensorFlow 2.21."""
+
+
+def workload_modules(case: Case) -> list[str]:
+    """Modules of ours that hold the case's model. A user's own may touch the runtime at import: its rank imports it."""
+    named = workload.load(case.workload)
+    modules = [named.model_module, named.data_module]
+    return [module for module in modules if module and module.startswith("tfscale.")]
+
+
+class LocalLauncher(Launcher):
+    """Starts ranks as processes of this machine.
+
+    `worker` is the module whose `main(plan)` a rank runs. `fork=False` gives every rank a fresh interpreter.
+    `parents` is how many warm parents are kept at most; free memory may allow fewer.
+    """
+
+    name: ClassVar[str] = "local"
+
+    def __init__(
+        self,
+        *,
+        worker: str = WORKER,
+        preload: Sequence[str] = HEAVY,
+        modules_of: Callable[[Case], list[str]] = workload_modules,
+        fork: bool = True,
+        parents: int = 8,
+        import_s: float = 180.0,
+    ) -> None:
+        self._worker, self._preload, self._modules_of = worker, preload, modules_of
+        self._fork, self._most, self._import_s = fork, parents, import_s
+        self._warm: OrderedDict[int, WarmParent] = OrderedDict()
+        self._cold: WarmParent | None = None
+        self._jobs = itertools.count()
+
+    def start(self, plans: Sequence[RankPlan]) -> Job:
+        """Start all ranks of `plans`, each with its log in its folder. Raises LaunchError; nothing runs on then."""
+        reason = self._why_fresh(plans)
+        parent = self._parent(plans[0].trial) if reason is None else self._fresh_parent()
+        modules = [] if reason else self._modules_of(plans[0].case)
+        job = LocalJob(parent)
+        number = next(self._jobs)
+        try:
+            for plan in plans:
+                job.add(self._start_rank(parent, number, plan, reason, modules))
+        except BaseException:
+            job.end(0.0)
+            raise
+        return job
+
+    def _start_rank(self, parent: WarmParent, job: int, plan: RankPlan, reason: str | None, modules: list[str]) -> Rank:
+        directory = Path(plan.directory)
+        directory.mkdir(parents=True, exist_ok=True)
+        (directory / PLAN).write_text(plan.model_dump_json(indent=1))
+        request = {"job": job, "rank": plan.rank, "plan": plan.model_dump(mode="json")}
+        launched_ns = time.perf_counter_ns()
+        answer = parent.fork({**request, "fresh": reason is not None, "modules": modules}, self._import_s)
+        start = {"start": answer["start"], "reason": reason or answer["reason"], "pid": answer["pid"]}
+        (directory / LAUNCH).write_text(json.dumps({**start, "launched_ns": launched_ns}))
+        return Rank(pid=answer["pid"], directory=directory)
+
+    def _why_fresh(self, plans: Sequence[RankPlan]) -> str | None:
+        if not self._fork:
+            return "asked for"
+        environment = base_environment({})
+        return next((reason for plan in plans if (reason := why_fresh(plan, environment))), None)
+
+    def _parent(self, trial: int) -> WarmParent:
+        """The warm parent of this trial number, started now when it is the first time or was given up for memory."""
+        parent = self._warm.pop(trial, None)
+        if parent is not None and not parent.alive:
+            parent.close()
+            parent = None
+        if parent is None:
+            self._make_room()
+            parent = WarmParent(self._worker, (*self._preload, self._worker))
+        self._warm[trial] = parent
+        parent.wait_ready(self._import_s)
+        return parent
+
+    def _make_room(self) -> None:
+        while self._warm and (len(self._warm) >= self._most or psutil.virtual_memory().available < 2 * _PARENT_BYTES):
+            self._warm.popitem(last=False)[1].close()
+
+    def _fresh_parent(self) -> WarmParent:
+        """A parent that has imported nothing: it only starts interpreters, and ends them when the harness dies."""
+        if self._cold is None or not self._cold.alive:
+            self._cold = WarmParent(self._worker, ())
+        self._cold.wait_ready(self._import_s)
+        return self._cold
+
+    def close(self) -> None:
+        parents = [*self._warm.values(), *([self._cold] if self._cold else [])]
+        self._warm.clear()
+        self._cold = None
+        for parent in parents:
+            parent.close()
