@@ -1,0 +1,168 @@
+"""Reads what runs have left. Whatever is half-written or foreign is reported and skipped, never a crash.
+
+Wherever a command takes RESULTS, a results folder, one run folder, a case's or trial's folder, or one record will do.
+Writing is in runfolder.py, the query over all records in history.py.
+"""
+
+import json
+import os
+import zipfile
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+from numpy.typing import NDArray
+from pydantic import BaseModel, ValidationError
+
+from tfscale.suite.caseresult import case_results
+from tfscale.suite.migrate import SchemaError, migrate
+from tfscale.suite.rankfiles import BLOCKS, read_arrays
+from tfscale.suite.record import CASE_SCHEMA, RECORD_SCHEMA, RUN_SCHEMA, CaseResult, Failure, Record, Run
+from tfscale.suite.runfolder import FAILURE, PROFILE, RECORD, RUN, RunFolder, StoreError
+
+FAILURE_SCHEMA = "tfscale.failure/1"
+Model = TypeVar("Model", bound=BaseModel)
+
+
+class UnreadableError(ValueError):
+    """A file that is not a whole document of ours; the message names it and says what is wrong."""
+
+
+@dataclass
+class Found:
+    """What lies under a results path, in the order of runs, cases (as they were run) and trials."""
+
+    records: list[Record] = field(default_factory=list)
+    folders: dict[str, Path] = field(default_factory=dict)
+    """Record id -> the folder that the record's `files` are relative to."""
+    failures: list[Failure] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    """Every file that was skipped, with the reason."""
+
+
+@dataclass
+class LoadedRun:
+    """One run as a document, and the block arrays of its records (record id -> name -> array)."""
+
+    run: Run
+    folder: Path
+    blocks: dict[str, dict[str, NDArray[Any]]]
+    warnings: list[str]
+
+
+def read_record(path: Path) -> Record:
+    """The record in the file `path`. Raises UnreadableError."""
+    return _read(path, Record, RECORD_SCHEMA)
+
+
+def find_records(path: Path) -> Found:
+    """Everything under `path`. Raises StoreError when it does not exist."""
+    if not path.exists():
+        raise StoreError(f"{path} does not exist (a results folder, a run folder or a {RECORD} is expected)")
+    found = Found()
+    for file in [path] if path.is_file() else _documents(path):
+        try:
+            _take(file, found)
+        except UnreadableError as error:
+            found.warnings.append(f"{error}; skipped")
+    begun: dict[tuple[str, str], str] = {}
+    for record in found.records:
+        case = (record.run, record.case_id)
+        begun[case] = min(record.created, begun.get(case, record.created))
+    found.records.sort(key=lambda r: (r.run, begun[r.run, r.case_id], r.case_id, r.trial))
+    return found
+
+
+def _take(file: Path, found: Found) -> None:
+    if file.name == FAILURE:
+        found.failures.append(_read(file, Failure, None))
+    elif file.name.endswith(".tmp"):
+        found.warnings.append(f"{file}: left over from a write that was interrupted; skipped")
+    else:
+        record = read_record(file)
+        found.records.append(record)
+        found.folders[record.id] = file.parent
+
+
+def _documents(path: Path) -> Iterator[Path]:
+    for folder, folders, files in os.walk(path):
+        folders[:] = sorted((f for f in folders if f != PROFILE and not f.startswith(("rank", "."))), key=_natural)
+        for name in sorted(files):
+            temporary = name.startswith((f".{RECORD}", f".{FAILURE}")) and name.endswith(".tmp")
+            if name in (RECORD, FAILURE) or temporary:
+                yield Path(folder) / name
+
+
+def _natural(name: str) -> tuple[bool, int, str]:
+    """Trial 10 after trial 9; other names by their letters."""
+    return (False, int(name), "") if name.isdecimal() and name.isascii() else (True, 0, name)
+
+
+def load_run(path: Path) -> LoadedRun:
+    """The run at `path` (a run folder, or the newest of a results folder; or the run that one record belongs to).
+
+    Its document is made from the records that are there now: a run that was killed has a run.json without results.
+    Raises StoreError where there is no run.
+    """
+    start = path if path.is_dir() else path.parent
+    holder = next((p for p in (start, *start.resolve().parents) if (p / RUN).is_file()), None)
+    folder = holder if holder is not None else RunFolder.open(path).path
+    found = find_records(path if holder is not None else folder)
+    run, warnings = _stored_run(folder), found.warnings
+    run = run.model_copy(
+        update={
+            "cases": tuple(case_results(found.records)),
+            "records": tuple(found.records),
+            "failed": tuple(found.failures),
+        }
+    )
+    return LoadedRun(run, folder, _blocks(found, warnings), warnings)
+
+
+def _stored_run(folder: Path) -> Run:
+    try:
+        return _read(folder / RUN, Run, RUN_SCHEMA)
+    except UnreadableError as error:
+        raise StoreError(str(error)) from error
+
+
+def _blocks(found: Found, warnings: list[str]) -> dict[str, dict[str, NDArray[Any]]]:
+    blocks = {}
+    for record in found.records:
+        path = found.folders[record.id] / record.files.get("blocks", BLOCKS)
+        try:
+            blocks[record.id] = read_arrays(path)
+        except (OSError, ValueError, zipfile.BadZipFile) as error:
+            warnings.append(f"{path}: no block times ({error}); skipped")
+    return blocks
+
+
+def schemas() -> dict[str, dict[str, Any]]:
+    """Schema name -> JSON Schema of every document that is stored or printed."""
+    models: dict[str, type[BaseModel]] = {
+        RECORD_SCHEMA: Record,
+        CASE_SCHEMA: CaseResult,
+        RUN_SCHEMA: Run,
+        FAILURE_SCHEMA: Failure,
+    }
+    return {name: {"$id": name, **model.model_json_schema(by_alias=True)} for name, model in models.items()}
+
+
+def _read(path: Path, model: type[Model], schema: str | None) -> Model:
+    try:
+        document = json.loads(path.read_bytes())
+    except OSError as error:
+        raise UnreadableError(f"{path}: {error.strerror}") from error
+    except (ValueError, RecursionError) as error:  # not UTF-8, not JSON, or nested without end
+        raise UnreadableError(f"{path}: half-written or not JSON ({error})") from error
+    if not isinstance(document, dict):
+        raise UnreadableError(f"{path}: not a JSON object")
+    try:
+        return model.model_validate(migrate(document, schema) if schema else document)
+    except SchemaError as error:
+        raise UnreadableError(f"{path}: {error}") from error
+    except ValidationError as error:
+        first: Any = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"]) or "the document"
+        raise UnreadableError(f"{path}: not a document of this schema: {where}: {first['msg']}") from error
