@@ -1,0 +1,125 @@
+"""The scaling page: a run and its block series in, one HTML text out. Nothing is read, measured or fetched here."""
+
+import base64
+import hashlib
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import jinja2
+from markupsafe import Markup
+from numpy.typing import NDArray
+
+from tfscale.reports import (
+    case_table,
+    curves,
+    details,
+    efficiencies,
+    findings,
+    frames,
+    maps,
+    phases,
+    summary,
+    text,
+    traces,
+)
+from tfscale.suite.record import Run
+
+HERE = Path(__file__).parent
+SECTIONS = (
+    ("findings", "Findings"),
+    ("cases", "Cases"),
+    ("scaling", "Scaling"),
+    ("precision", "Precision and XLA"),
+    ("blocks", "Block times"),
+    ("startup", "Start-up"),
+    ("failed", "Failed and pruned"),
+    ("details", "In full"),
+    ("environment", "Environment"),
+    ("definitions", "Definitions"),
+)
+
+
+def scaling_report(run: Run, blocks: Mapping[str, Mapping[str, NDArray[Any]]], others: Sequence[str] = ()) -> str:
+    """The page of `run` as one self-contained HTML document; the same input gives the same text.
+
+    `blocks`: record id -> the arrays of that record's blocks.npz; a record without any is drawn without a trace.
+    `others`: names of further runs in the same results, said in the header and otherwise left alone.
+    Raises KindError for a quantity that does not say how it came about.
+    """
+    return _templates().get_template("page.html").render(_context(run, blocks, others))
+
+
+def _context(run: Run, blocks: Mapping[str, Mapping[str, NDArray[Any]]], others: Sequence[str]) -> dict[str, Any]:
+    cases, quantities, trials = frames.cases(run), frames.quantities(run), frames.trials(run)
+    failed, pruned = frames.failed(run), frames.pruned(run)
+    shares = efficiencies.efficiencies(run)
+    made_maps = maps.maps(run)
+    return {
+        "run": run,
+        "css": Markup(_static("style.css")),
+        "script": Markup(_static("report.js")),
+        "script_hash": _hash(_static("report.js")),
+        "created": when(run.created),
+        "others": others,
+        "sections": SECTIONS,
+        "facts": summary.facts(run),
+        "tally": summary.tally(cases, failed, pruned),
+        "invented": summary.invented(quantities),
+        "scaling_findings": findings.scaling(cases, shares),
+        "precision_findings": findings.precision(maps.speeds(made_maps)),
+        "doubts": findings.doubts(cases, failed, int((cases["trials"] == 1).sum())),
+        "nothing_to_compare": summary.nothing_to_compare(cases, failed, pruned),
+        "cases_lead": summary.cases_lead(quantities),
+        "tables": case_table.tables(cases, quantities, shares, summary.reasons(run)),
+        "marks": {mark: kind for kind, mark in case_table.MARKS.items()},
+        "panels": curves.panels(cases, quantities, shares),
+        "no_curves": summary.no_curves(cases),
+        "maps": made_maps,
+        "traces": traces.traces(run, blocks),
+        "phase_chart": phases.chart(frames.phases(run)),
+        "failed": summary.failures(failed),
+        "pruned": summary.pruned_groups(pruned),
+        "pruned_count": len(pruned),
+        "details": details.details(run, quantities, trials),
+        "environment": list(text.flatten(run.environment).items()),
+    }
+
+
+def when(created: str) -> str:
+    """A time stamp of a record for people; as it is where it is not ISO 8601."""
+    try:
+        moment = datetime.fromisoformat(created)
+    except ValueError:
+        return created
+    zone = " UTC" if moment.tzinfo is None or not moment.utcoffset() else moment.strftime(" %z")
+    return f"{moment:%Y-%m-%d %H:%M}{zone}"
+
+
+@cache
+def _templates() -> jinja2.Environment:
+    return jinja2.Environment(
+        loader=jinja2.FileSystemLoader(HERE / "templates"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        finalize=_printable,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
+
+def _printable(value: Any) -> Any:
+    """Applied to each value on its own: over the whole page, half an escape sequence could eat what follows it."""
+    return text.printable(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+@cache
+def _static(name: str) -> str:
+    return (HERE / "static" / name).read_text(encoding="utf-8")
+
+
+def _hash(script: str) -> str:
+    """What the page's content policy lets run: this script and nothing that a hostile name might smuggle in."""
+    return "sha256-" + base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
