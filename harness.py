@@ -79,7 +79,8 @@ def run(
             display.dry_run(plan.suite, plan.cases, plan.pruned, plan.device_hours, display.out)
         return
     try:
-        finished, folder = running.run(plan, results, resume=resume)
+        overrides = {option: str(value) for option, value in (("--trials", trials), ("--launcher", launcher)) if value}
+        finished, folder = running.run(plan, results, resume=resume, overrides=overrides)
     except running.NothingToResumeError as error:
         raise fail(str(error)) from error
     except OSError as error:

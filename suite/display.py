@@ -1,5 +1,6 @@
 """What a person sees in the terminal: tables of cases and records. No measuring, no files."""
 
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -16,8 +17,15 @@ from tfscale.suite.spec import Case, Suite
 err = Console(stderr=True, highlight=False)
 """Progress, tables and messages; stdout is kept for what a program reads."""
 
-out = Console(highlight=False)
+out = Console(highlight=False, width=None if sys.stdout.isatty() else 240)
 """Stdout, for what the command was asked for."""
+
+DEFAULTS = {
+    name: Case.model_fields[name].get_default(call_default_factory=True)
+    for name in Case.model_fields
+    if not Case.model_fields[name].is_required()
+}
+DEFAULTS["input"] = DEFAULTS["input"].model_dump(mode="json")
 
 PREFIXES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""), (1e-3, "m"), (1e-6, "u"), (1e-9, "n"))
 
@@ -87,6 +95,8 @@ def cell(value: Any) -> str:
 
 
 def brief(axes: dict[str, Any]) -> str:
+    """A case in one line: the axes that are not at their defaults."""
+    axes = {name: value for name, value in axes.items() if value != DEFAULTS.get(name, ...)}
     return ", ".join(f"{name}={cell(value)}" for name, value in axes.items())
 
 

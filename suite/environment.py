@@ -16,8 +16,8 @@ from tfscale.suite.spec import ENV_ALLOWED_PREFIXES
 from tfscale.suite.strategies.base import Machine
 
 PACKAGES = (
-    "tensorflow", "tensorflow-cpu", "tensorflow-tpu", "keras", "numpy", "protobuf", "scipy", "pandas", "pydantic", "duckdb",
-    "nvidia-ml-py", "nvidia-nccl-cu12", "nvidia-cudnn-cu12", "libtpu",
+    "tensorflow", "tensorflow-cpu", "tensorflow-tpu", "keras", "numpy", "protobuf", "scipy", "pandas", "pydantic",
+    "duckdb", "nvidia-ml-py", "nvidia-nccl-cu12", "nvidia-cudnn-cu12", "libtpu",
 )  # fmt: skip
 
 
@@ -43,6 +43,14 @@ def gpus() -> list[dict[str, Any]] | None:
         pynvml.nvmlShutdown()
 
 
+def visible_gpus() -> list[str]:
+    """The CUDA_VISIBLE_DEVICES entries to hand out: those that were set for us, else one number a GPU."""
+    given = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if given is not None:
+        return [name.strip() for name in given.split(",") if name.strip() not in ("", "-1")]
+    return [str(index) for index in range(len(gpus() or []))]
+
+
 def _gpu(nvml: Any, index: int) -> dict[str, Any]:
     handle = nvml.nvmlDeviceGetHandleByIndex(index)
     name = nvml.nvmlDeviceGetName(handle)
@@ -63,8 +71,7 @@ def machine(requested: str) -> Machine:
     """This host as pruning sees it, for the accelerator that the suite asks for."""
     kind = accelerator(requested)
     tpus = len(list(Path("/dev").glob("accel*"))) if kind == "tpu" else 0
-    found = gpus() if kind == "gpu" else []
-    return Machine(cores=len(host_cores()), gpus=None if found is None else len(found), tpus=tpus)
+    return Machine(cores=len(host_cores()), gpus=len(visible_gpus()) if kind == "gpu" else 0, tpus=tpus)
 
 
 def _installed(package: str) -> str | None:

@@ -3,7 +3,7 @@
 import json
 import time
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 Phase = Literal[
     "started",
@@ -19,9 +19,7 @@ Phase = Literal[
     "profiled",
     "done",
 ]
-PHASES: tuple[Phase, ...] = (
-    "started", "imported", "joined", "built", "checked", "traced", "first_step", "steady", "timed", "written", "profiled", "done"
-)  # fmt: skip
+PHASES: tuple[Phase, ...] = get_args(Phase)
 """In the order in which a rank passes them. A rank that left `started` has begun to run code of ours."""
 FILE = "events.jsonl"
 

@@ -21,7 +21,9 @@ Where = tuple[str | int, ...]
 def expand(source: "Source") -> list[Case]:
     """All cases of the suite in matrix order, then the included ones; raises SuiteError naming the line."""
     excluded = _points(source, "exclude")
-    points = [(point, ("matrix",)) for point in _product(source)] if source.data.get("matrix") is not None else []
+    points: list[tuple[Point, Where]] = []
+    if source.data.get("matrix") is not None:
+        points = [(point, ("matrix",)) for point in _product(source)]
     points = [(point, where) for point, where in points if not any(_matches(point, e) for e, _ in excluded)]
     points += _points(source, "include")
     if not points:

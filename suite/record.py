@@ -5,9 +5,9 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-RECORD_SCHEMA = "tfscale.record/1"
-CASE_SCHEMA = "tfscale.case/1"
-RUN_SCHEMA = "tfscale.run/1"
+RECORD_SCHEMA: Literal["tfscale.record/1"] = "tfscale.record/1"
+CASE_SCHEMA: Literal["tfscale.case/1"] = "tfscale.case/1"
+RUN_SCHEMA: Literal["tfscale.run/1"] = "tfscale.run/1"
 
 Kind = Literal["measured", "derived", "simulated", "published"]
 Scope = Literal["within_trial", "across_trials"]

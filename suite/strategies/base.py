@@ -8,8 +8,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
+from tfscale.suite.rankfiles import SelfCheck
 from tfscale.suite.timing.protocol import Runner
 
 if TYPE_CHECKING:
@@ -40,35 +41,79 @@ class Machine:
     tpus: int | None = 0
 
 
+class TrainRunner(Runner, Protocol):
+    """A runner that can say how it came about."""
+
+    def trace(self) -> None:
+        """Trace the step (and no more), so that the first dispatch does not."""
+
+    def tracings(self) -> int:
+        """How often the step was traced so far; more than 1 means that it was traced again while it ran."""
+
+    def clusters(self) -> int | None:
+        """XLA-compiled functions in the traced step that hold model code, or None where they cannot be counted."""
+
+
 class Session(ABC):
     """An opened strategy in one rank. Everything here runs TensorFlow.
 
-    `replica_step(batch, control)` runs in replica context on a per-replica batch and returns what training/step.py's
-    `StepOutput` holds, already reduced over replicas for synchronous strategies.
+    A replica step (training/step.py) is called as `replica_step(batch, applied, control)` in replica context on a
+    per-replica batch, and returns a `StepOutput`, already combined over replicas for synchronous strategies.
     """
 
     replicas: int
     """Replicas of the whole job that this session trains together (independent: 1)."""
     first_replica: int
     local_replicas: int
+    asks_update: Literal["compiled", "kernels"] = "compiled"
+    """How dense gradients may be applied here; see training/optimizers.py."""
+
+    @property
+    def averaged(self) -> int:
+        """Replicas whose gradients are averaged in one update: all of them in a synchronous job, 1 in an asynchronous."""
+        return self.replicas
 
     @abstractmethod
     def scope(self) -> AbstractContextManager[Any]:
         """Variables are created under this."""
 
     @abstractmethod
-    def runner(self, replica_step: Callable[..., Any], feed: Any, steps_per_call: int) -> Runner:
+    def runner(self, replica_step: Callable[..., Any], feed: Any, steps_per_call: int) -> TrainRunner:
         """Compile `steps_per_call` steps into one call over this session's replicas, fed from `feed` (training/feed.py)."""
 
     @abstractmethod
     def run_once(self, fn: Callable[..., Any], per_replica: Callable[[int], Any]) -> list[Any]:
         """Run `fn(per_replica(global replica number))` once in each local replica; local results, in replica order."""
 
+    @abstractmethod
+    def self_check(self, exchange: str) -> SelfCheck:
+        """One step on probe variables that shows whether updates of every replica arrive, through that exchange."""
+
+    @abstractmethod
+    def components(self, variable: Any) -> list[Any]:
+        """The plain variables behind one created under `scope`, one a local replica."""
+
+    @abstractmethod
+    def local_index(self) -> int:
+        """In replica context, while tracing: the number of this replica among the local ones."""
+
+    def update(self, updater: Any, variables: Any, slots: Any, gradients: Any, step: Any, scale: Any) -> None:
+        """Apply averaged gradients to this replica's own variables (in replica context)."""
+        updater.apply(variables, slots, gradients, step, scale)
+
     def variable(self, *args: Any, **kwargs: Any) -> Any:
         """Create an embedding table (sharded where the strategy shards)."""
         import tensorflow as tf
 
         return tf.Variable(*args, **kwargs)
+
+    def device_peak_bytes(self) -> int | None:
+        """Peak of the device allocator, the largest over local devices; None where TensorFlow does not count it (CPU)."""
+        return None
+
+    def effective(self, log: str | None) -> dict[str, Any]:
+        """What this strategy really used, read back; `log` is the rank's own log so far, or None."""
+        return {}
 
     def close(self) -> None:
         """Leave the job in an orderly way (after results are on disk)."""
@@ -89,6 +134,21 @@ class Strategy(ABC):
     def refuses(self, case: "Case", machine: Machine) -> str | None:
         """The reason why this strategy cannot run `case` on hosts like `machine`, or None."""
         return None
+
+    def replicas(self, case: "Case") -> int:
+        """Replicas that each session of `case` must find itself training with."""
+        return case.devices
+
+    def serves(self, plan: "RankPlan") -> bool:
+        """Whether that rank only serves others: it calls `serve` instead of `open`, and has no results of its own."""
+        return False
+
+    def serve(self, plan: "RankPlan", joined: Callable[[], None]) -> None:
+        """Serve until the job is over; calls `joined` when ready."""
+        raise NotImplementedError
+
+    def release(self, plan: "RankPlan") -> None:
+        """Called at the end of every rank, also after an error: let those end that wait for this one."""
 
     @abstractmethod
     def open(self, plan: "RankPlan") -> Session:

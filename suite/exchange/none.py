@@ -1,0 +1,35 @@
+"""No compression: every gradient is summed as it is, packed into buffers of a given size."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from tfscale.suite.exchange.base import Exchange, payload_of
+
+MIB = 1024 * 1024
+
+
+class NoCompression(Exchange):
+    """`none` or `none(pack_mib=25)`.
+
+    `pack_mib` is how much travels in one collective: the first pack leaves while the backward pass still runs, and
+    each pack has its own latency. 0 waits for all gradients and sends one (TensorFlow's own default).
+    """
+
+    name = "none"
+
+    def __init__(self, pack_mib: float = 25.0) -> None:
+        if pack_mib < 0:
+            raise TypeError(f"pack_mib is {pack_mib}, and must not be negative")
+        self._pack_bytes = int(pack_mib * MIB)
+
+    def reduce(self, context: Any, gradients: Sequence[Any], riders: Any) -> tuple[list[Any], Any]:
+        if context.num_replicas_in_sync == 1:
+            self.payload_bytes = 0
+            return list(gradients), riders
+        import tensorflow as tf
+
+        options = tf.distribute.experimental.CommunicationOptions(bytes_per_pack=self._pack_bytes)
+        self.payload_bytes = payload_of([*gradients, riders])
+        # Riders go first: the collectives run over the list in reverse, in the order in which the backward pass ends.
+        summed = context.all_reduce(tf.distribute.ReduceOp.SUM, [riders, *gradients], options)
+        return list(summed[1:]), summed[0]

@@ -1,0 +1,164 @@
+"""From a suite file to a finished run: what `tfscale run` does between parsing and printing."""
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, cast
+
+import yaml
+
+from tfscale.suite import catalogue, environment, only, pruning, registry, suitefile
+from tfscale.suite.engine import Sweep
+from tfscale.suite.launch import Bench
+from tfscale.suite.launchers.base import Launcher
+from tfscale.suite.plan import default_cores_per_device
+from tfscale.suite.planner import Place
+from tfscale.suite.progress import Progress
+from tfscale.suite.record import Pruned, Run
+from tfscale.suite.runfolder import RunFolder, StoreError, latest_run
+from tfscale.suite.spec import Case, Suite
+
+DATA = ".data"
+"""Folder beside the runs that holds the seeded samples for input from files without a path."""
+
+
+class NothingToResumeError(ValueError):
+    """`--resume` without a run of this suite that could go on."""
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A suite ready to run on this machine."""
+
+    suite: Suite
+    text: str
+    """The suite file as the user wrote it."""
+    cases: list[Case]
+    pruned: list[Pruned]
+
+    @property
+    def device_hours(self) -> float:
+        return pruning.device_hours(self.cases, self.suite.measure)
+
+    def dry_run_document(self) -> dict[str, Any]:
+        """The answer of `run --dry-run --json`."""
+        return {
+            "schema": "tfscale.dry_run/1",
+            "suite": self.suite.name,
+            "cases": [{"case_id": case.id, "case": case.model_dump(mode="json")} for case in self.cases],
+            "pruned": [pruned.model_dump(mode="json") for pruned in self.pruned],
+            "device_hours_at_most": self.device_hours,
+        }
+
+
+def prepare(name: str, *, only: str | None, trials: int | None, launcher: str | None) -> Prepared:
+    """Read, filter and prune the suite `name` (a file or a ready suite). ValueError or OSError says what is wrong."""
+    path = catalogue.find_suite(name)
+    suite = suitefile.read(path)
+    if trials is not None:
+        most = max(trials, suite.measure.max_trials or 0) if suite.measure.max_trials else None
+        measure = suite.measure.model_copy(update={"trials": trials, "max_trials": most})
+        suite = suite.model_copy(update={"measure": measure})
+    if launcher is not None:
+        suite = suite.model_copy(update={"cluster": suite.cluster.model_copy(update={"launcher": launcher})})
+    registry.check("launchers", suite.cluster.launcher)
+    chosen = _chosen(suite.cases, only)
+    machine = environment.machine(suite.cluster.accelerator)
+    cases, pruned = pruning.prune(chosen, machine, suite.cluster.launcher)
+    return Prepared(suite, path.read_text(encoding="utf-8"), cases, pruned)
+
+
+def _chosen(cases: Sequence[Case], expression: str | None) -> list[Case]:
+    if expression is None:
+        return list(cases)
+    keep = only.parse(expression)
+    chosen = [case for case in cases if keep(case)]
+    if not chosen:
+        raise only.OnlyError(f"--only {expression!r}: no case of {len(cases)} matches (see --dry-run for the cases)")
+    return chosen
+
+
+def run(prepared: Prepared, results: Path, *, resume: bool, overrides: dict[str, str]) -> tuple[Run, Path]:
+    """Run what is prepared, with progress on stderr; the run's document and its folder.
+
+    `overrides` are the options that the reproducing command must repeat (`--trials 5`). Raises NothingToResumeError.
+    """
+    folder = _resumed(prepared, results) if resume else None
+    facts = environment.capture()
+    if folder is None:
+        folder = RunFolder.create(results, prepared.text, facts)
+    suite = prepared.suite
+    with _launcher(suite.cluster.launcher) as launcher, Progress(len(prepared.cases)) as progress:
+        bench = Bench(
+            launcher=launcher,
+            place=_place(suite),
+            measure=suite.measure,
+            profile=suite.profile,
+            data_of=lambda case: _sample(case, results),
+        )
+        sweep = Sweep(
+            suite=suite.name,
+            cases=prepared.cases,
+            folder=folder,
+            bench=bench,
+            reproduce=lambda case: _reproduce(folder.path, case, overrides),
+            environment=facts,
+            pruned=prepared.pruned,
+            notify=progress.tell,
+        )
+        with sweep.interrupt:
+            return sweep.run(), folder.path
+
+
+def _resumed(prepared: Prepared, results: Path) -> RunFolder:
+    """The newest run of this very suite under `results` (or at it)."""
+    try:
+        folder = RunFolder.open(results)
+    except StoreError as error:
+        raise NothingToResumeError(f"--resume: {error}") from error
+    stored = (folder.path / "suite.yaml").read_text(encoding="utf-8")
+    if yaml.safe_load(stored) != yaml.safe_load(prepared.text):
+        raise NothingToResumeError(
+            f"--resume: the newest run there, {folder.run}, is of another suite (or this one has changed since)"
+        )
+    return folder
+
+
+def _launcher(name: str) -> Launcher:
+    launcher: Launcher = registry.load("launchers", name)()
+    return launcher
+
+
+def _place(suite: Suite) -> Place:
+    cores = environment.host_cores()
+    accelerator = cast(Literal["cpu", "gpu", "tpu"], environment.accelerator(suite.cluster.accelerator))
+    # Fixed by the whole suite, not by what --only leaves of it: a case must have the same cores whenever it is run.
+    fitting = [n for n in (-(-case.devices // case.hosts) for case in suite.cases) if n <= len(cores)]
+    per_device = suite.cluster.cores_per_device or default_cores_per_device(len(cores), max(fitting, default=1))
+    gpus = environment.visible_gpus() if accelerator == "gpu" else []
+    return Place(host_cores=cores, cores_per_device=per_device, accelerator=accelerator, visible_gpus=gpus)
+
+
+def _sample(case: Case, results: Path) -> Path | None:
+    """The TFRecord folder of a case with input from files; a seeded sample is made where no path is given."""
+    if case.input.kind != "files" or case.input.path is not None:
+        return None
+    from tfscale.workloads.sample import write_sample
+
+    holder = results if latest_run(results) else results.parent
+    return write_sample(case.workload, case.preset, holder / DATA, case.seed)
+
+
+def _reproduce(folder: Path, case: Case, overrides: dict[str, str]) -> str:
+    """The command that runs just this case again."""
+    import shlex
+
+    words = ["tfscale", "run", os.path.relpath(folder / "suite.yaml"), "--only", f"id={case.id}"]
+    return shlex.join(words + [word for option in overrides.items() for word in option])
+
+
+def exit_code(finished: Run) -> int:
+    """0 all good; 1 a finding: a case failed or is INVALID."""
+    invalid = any(case.validity.status == "INVALID" for case in finished.cases)
+    return 1 if finished.failed or invalid else 0

@@ -1,0 +1,58 @@
+"""Variables on one device of the host, compute on several: each step copies them out and gradients back."""
+
+from typing import Any
+
+from tfscale.suite.plan import RankPlan
+from tfscale.suite.spec import Case
+from tfscale.suite.strategies.base import Machine, RankLayout, Session, Strategy
+
+
+class CentralStorage(Strategy):
+    """`tf.distribute.experimental.CentralStorageStrategy`, variables on the CPU."""
+
+    name = "central_storage"
+
+    def layout(self, case: Case) -> list[RankLayout]:
+        return [RankLayout("worker", index=0, host=0, devices=case.devices, first_replica=0)]
+
+    def refuses(self, case: Case, machine: Machine) -> str | None:
+        if case.hosts != 1:
+            return f"central_storage runs in one process on one host, not on {case.hosts} hosts"
+        if case.devices > 1 and not machine.gpus:
+            return "central_storage has 1 replica on CPUs, whatever is asked for"
+        if case.exchange != "none":
+            return f"exchange {case.exchange}: central_storage adds gradients up where the variable is"
+        if case.xla == "cluster" and machine.gpus:
+            return "xla cluster: a compiled function on a GPU cannot read variables that are on the CPU"
+        return None
+
+    def open(self, plan: RankPlan) -> Session:
+        import tensorflow as tf
+
+        from tfscale.suite.strategies import devices
+
+        compute = devices.names(plan) if plan.accelerator == "gpu" else None
+        return _session(tf.distribute.experimental.CentralStorageStrategy(compute), plan)
+
+
+def _session(strategy: Any, plan: RankPlan) -> Session:
+    import tensorflow as tf
+
+    from tfscale.suite.strategies.synchronous import SynchronousSession
+
+    class CentralStorageSession(SynchronousSession):
+        """One copy of every variable: the first replica updates it, with the mean that all have."""
+
+        asks_update = "kernels"
+
+        def components(self, variable: Any) -> list[Any]:
+            return [variable] * self.local_replicas
+
+        def update(
+            self, updater: Any, variables: Any, slots: Any, gradients: Any, step: Any, scale: Any
+        ) -> None:
+            if self.local_index() == 0:
+                with tf.distribute.get_strategy().extended.colocate_vars_with(variables[0]):
+                    updater.apply(variables, slots, gradients, step, scale)
+
+    return CentralStorageSession(strategy, plan.first_replica)
