@@ -75,7 +75,7 @@ def quantity_line(row: dict[Any, Any]) -> QuantityLine:
     known = pd.notna(row["value"])
     interval = text.NONE
     if known and pd.notna(row["low"]):
-        interval = f"{text.quantity(row['low'], unit)} – {text.quantity(row['high'], unit)}"
+        interval = text.interval(row["low"], row["high"], unit)
     scope = {"within_trial": "within one trial", "across_trials": "over trials"}.get(row["scope"], row["scope"])
     return QuantityLine(
         name=str(row["name"]).replace("_", " "),

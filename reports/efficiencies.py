@@ -142,12 +142,12 @@ def _row(case_id: str, name: str, baseline_id: str | None, found: Quantity) -> d
     return {
         "case_id": case_id,
         "baseline": name,
-        "baseline_id": baseline_id,
+        "baseline_id": baseline_id or "",
         "value": found.value,
         "low": low,
         "high": high,
         "kind": found.kind,
         "scope": found.scope,
-        "ci_method": found.ci_method,
-        "reason": found.reason,
+        "ci_method": found.ci_method or "",
+        "reason": found.reason or "",
     }

@@ -8,7 +8,7 @@ import pandas as pd
 
 from tfscale.reports import text
 
-MOST = 8
+MOST = 9
 """Sentences of one sort; the sections below hold the rest."""
 STORY = ["workload", "preset", "line"]
 """One sentence each, of the settings that came first in the suite."""
@@ -119,6 +119,10 @@ def doubts(cases: pd.DataFrame, failed: pd.DataFrame, single: int) -> list[Findi
     if single:
         whose = "Every case has" if single == len(cases) else f"{text.plural(single, 'case has', 'cases have')}"
         found.append(
-            Finding("", f"{whose} one trial only: such an interval does not show how launches differ.", tone="doubt")
+            Finding(
+                "",
+                f"{whose} one trial only: its interval is within that trial and does not show how launches differ.",
+                tone="doubt",
+            )
         )
     return found

@@ -128,11 +128,11 @@ def quantity_row(case_id: str, name: str, quantity: Quantity) -> dict[str, Any]:
         "statistic": quantity.statistic,
         "low": low,
         "high": high,
-        "ci_method": quantity.ci_method,
+        "ci_method": quantity.ci_method or "",
         "scope": quantity.scope,
         "n_trials": quantity.n_trials,
         "n_samples": quantity.n_samples,
-        "reason": quantity.reason,
+        "reason": quantity.reason or "",
     }
 
 
@@ -206,7 +206,7 @@ def failed(run: Run) -> pd.DataFrame:
             "reason": failure.reason,
             "rank": failure.rank,
             "log_tail": failure.log_tail,
-            "stacks": failure.stacks,
+            "stacks": failure.stacks or "",
             "reproduce": failure.reproduce,
         }
         for failure in run.failed

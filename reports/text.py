@@ -72,9 +72,16 @@ def quantity(value: float, unit: str) -> str:
         return size(value)
     if unit in ("1", "", "ratio", "share"):
         return number(value)
-    if unit in ("steps", "samples", "sequences", "images", "count") and value == int(value):
+    if unit in ("steps", "samples", "sequences", "images", "count") and math.isclose(value, round(value), rel_tol=1e-9):
         return f"{value:,.0f} {unit}"
     return f"{number(value)} {unit}"
+
+
+def interval(low: float, high: float, unit: str) -> str:
+    """Two values of one unit, the unit said once where both are shown in it, such as `80.5 – 82.7 ms`."""
+    first, second = quantity(low, unit), quantity(high, unit)
+    start, _, ending = first.rpartition(" ")
+    return f"{start if start and second.endswith(' ' + ending) else first} – {second}"
 
 
 def plural(count: int, one: str, many: str | None = None) -> str:

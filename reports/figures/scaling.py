@@ -38,9 +38,9 @@ def throughput(points: pd.DataFrame, ideal: tuple[int, float] | None, unit: str,
             axes.set_yscale("log")
         else:
             axes.set_ylim(bottom=0)
-        axes.set_ylabel(text.printable(f"throughput, {unit}"))
+        axes.set_ylabel(text.printable(f"throughput, {unit}"), labelpad=7)
         axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.6g}"))
-        figure.subplots_adjust(left=0.14, right=0.985, top=0.96, bottom=0.15)
+        figure.subplots_adjust(left=0.15, right=0.985, top=0.96, bottom=0.15)
         return svg.to_svg(figure, name, label)
 
 
@@ -57,9 +57,9 @@ def efficiency(points: pd.DataFrame, name: str, label: str) -> str:
             _line(axes, some, places[line], BASELINE_STYLE.get(str(baseline), "-"), wide)
         highest = max(points["value"].max(), points["high"].max(), 1.0)
         axes.set_ylim(0, highest * 1.08)
-        axes.set_ylabel("scaling efficiency")
+        axes.set_ylabel("scaling efficiency", labelpad=7)
         axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:.0f} %"))
-        figure.subplots_adjust(left=0.14, right=0.985, top=0.96, bottom=0.15)
+        figure.subplots_adjust(left=0.15, right=0.985, top=0.96, bottom=0.15)
         return svg.to_svg(figure, name, label)
 
 
@@ -95,17 +95,9 @@ def _line(axes: Axes, line: pd.DataFrame, index: int, dashes: str, wide: bool) -
     own = line[~line["start"].astype(bool)]
     known = own[own["low"].notna() & own["high"].notna()]
     if len(known):
-        reach = [known["value"] - known["low"], known["high"] - known["value"]]
-        axes.errorbar(
-            places[known.index],
-            known["value"],
-            yerr=reach,
-            fmt="none",
-            ecolor=ink,
-            elinewidth=1.2,
-            capsize=3.5,
-            zorder=3,
-        )
+        axes.vlines(places[known.index], known["low"], known["high"], color=ink, lw=1.2, zorder=3)
+        for end in ("low", "high"):
+            axes.plot(places[known.index], known[end], "_", color=ink, ms=7, mew=1.2, zorder=3)
     for hollow, some in own.groupby(own["status"] != "VALID"):
         style: dict[str, Any] = {"mfc": "white" if hollow else ink, "mec": ink, "ms": 4.5, "mew": 1.4}
         axes.plot(places[some.index], some["value"], "o", zorder=4, **style)

@@ -35,7 +35,7 @@ answer.textContent = JSON.stringify({
   outside: outside.slice(0, 5).map((e) => e.tagName + "." + e.className + " " + e.textContent.slice(0, 40)),
   up, down: column(), sorted: table.tHead.rows[0].cells[2].getAttribute("aria-sort"),
 });
-document.body.append(answer);
+parent.document.body.append(answer);
 </script>"""
 
 pytestmark = [
@@ -50,17 +50,23 @@ def chromium(profile: Path, page: Path, width: int, *more: str) -> "subprocess.C
     return subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
 
 
-def probed(page: str) -> str:
-    """The page with a probe at its end; the policy, which would not let it run, goes."""
-    free = re.sub(r'<meta http-equiv="Content-Security-Policy"[^>]*>', WATCH, page)
-    return free.replace("</body>", PROBE + "</body>")
+def framed(page: str, width: int) -> str:
+    """The page with a probe at its end, in a frame of that width: the browser's own window is never below 500 pixels.
+
+    The policy, which would not let the probe run, goes.
+    """
+    free = re.sub(r'<meta http-equiv="Content-Security-Policy"[^>]*>', WATCH, page).replace(
+        "</body>", PROBE + "</body>"
+    )
+    frame = f'<iframe style="width:{width}px;height:1200px;border:0" srcdoc="{html.escape(free)}"></iframe>'
+    return f'<!doctype html><meta charset="utf-8"><body style="margin:0">{frame}</body>'
 
 
 @pytest.mark.parametrize("width", [1400, 390])
 def test_nothing_sticks_out_and_no_script_fails(example_page: str, tmp_path: Path, width: int) -> None:
     file = tmp_path / "page.html"
-    file.write_text(probed(example_page), encoding="utf-8")
-    dom = chromium(tmp_path / "profile", file, width, "--dump-dom").stdout
+    file.write_text(framed(example_page, width), encoding="utf-8")
+    dom = chromium(tmp_path / "profile", file, 1500, "--dump-dom").stdout
     (found,) = re.findall(r'<pre id="answer">(.*?)</pre>', dom, flags=re.S)
     answer: dict[str, Any] = json.loads(html.unescape(found))
     assert answer["width"] == width

@@ -201,6 +201,10 @@ def test_small_runs_have_sensible_pages(run: Run, words: tuple[str, ...]) -> Non
         assert word in text, word
 
 
+def test_nothing_missing_is_shown_as_nan(example_page: str) -> None:
+    assert not re.search(r"\b(nan|None|NaT)\b", Page(example_page).text)
+
+
 def test_other_runs_of_the_folder_are_named() -> None:
     text = Page(scaling_report(run_of(ONE), {}, others=("20250228-0200", "20250227-0200"))).text
     assert "The results folder holds 3 runs; this page shows the newest." in text

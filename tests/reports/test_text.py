@@ -29,6 +29,9 @@ def test_units() -> None:
     assert text.size(1.62e9) == "1.62 GB"
     assert text.quantity(64, "sequences") == "64 sequences"
     assert text.quantity(123.4, "images/s") == "123.4 images/s"
+    assert text.quantity(7.999999999999, "sequences") == "8 sequences"
+    assert text.interval(0.0805, 0.0827, "s") == "80.50 – 82.70 ms"
+    assert text.interval(0.0009, 0.0011, "s") == "900.0 µs – 1.100 ms"
     assert text.percent_range(0.694, 0.731) == "69–73\u202f%"
 
 
