@@ -123,7 +123,7 @@ def _write_report(results: Path, output: Path) -> Path:
     loaded = store.load_run(results)
     for warning in loaded.warnings:
         err.print(f"skipped: {warning}", style="yellow", markup=False, soft_wrap=True)
-    html = page.scaling_report(loaded.run, loaded.blocks)
+    html = page.scaling_report(loaded.run, loaded.blocks, store.other_runs(loaded.folder))
     rankfiles.write_atomic(output, html.encode())
     return output
 
@@ -191,26 +191,33 @@ def data_make(
     preset: Annotated[
         str | None, typer.Option(help="Preset whose shapes the data must fit (default: the smallest).")
     ] = None,
+    option: Annotated[
+        list[str] | None, typer.Option(help="NAME=VALUE, an option of the workload's data; may be repeated.")
+    ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of every random choice.")] = 0,
     as_json: Json = False,
 ) -> None:
     """Build TFRecord input for a workload from files of your own.
 
-    Example: tfscale data make bert --from corpus/ --out data/bert
+    Example: tfscale data make bert --from corpus/ --out data/bert --preset small
     """
+    from tfscale.suite import workload as workloads
     from tfscale.workloads import make
 
+    options = dict(text.partition("=")[::2] for text in option or ())
     try:
+        chosen = preset or next(iter(workloads.load(workload).presets))
         with display.counter(f"{workload} records") as progress:
-            manifest = make.make(workload, source, out, preset=preset, seed=seed, progress=progress)
-    except (ValueError, FileNotFoundError, FileExistsError, ImportError) as error:
+            manifest = make.make(workload, source, out, preset=chosen, options=options, seed=seed, progress=progress)
+    except (ValueError, ImportError) as error:
         raise fail(str(error)) from error
     except OSError as error:
         raise fail(str(error), FAILED) from error
+    document = manifest.model_dump(mode="json", by_alias=True)
     if as_json:
-        answer({"schema": "tfscale.data/1", "folder": str(out), **manifest})
+        answer({"schema": "tfscale.made/1", "folder": str(out), "manifest": document})
     else:
-        display.out.print(f"{out}: {manifest}", soft_wrap=True, markup=False)
+        display.out.print(f"{out}: {document['records']:,} records in {len(document['files'])} files", soft_wrap=True)
 
 
 @bench_app.command("gemm")

@@ -8,7 +8,7 @@ from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 from tfscale.suite.record import Pruned, Quantity, Record, Run
@@ -161,9 +161,11 @@ def gemm(document: dict[str, Any], console: Console) -> None:
 
 
 @contextmanager
-def counter(what: str) -> Iterator[Callable[[int], None]]:
-    """A running count on stderr; call what it gives with the count so far."""
-    columns = (SpinnerColumn(), TextColumn("{task.completed:.0f} {task.description}"), TimeElapsedColumn())
+def counter(what: str) -> Iterator[Callable[[int, int, str], None]]:
+    """A bar with the time left on stderr; call what it gives with (done, total, unit)."""
+    columns = (TextColumn("{task.description}"), BarColumn(bar_width=24), TaskProgressColumn(), TimeRemainingColumn())
     with Progress(*columns, console=err, transient=True) as progress:
         task = progress.add_task(what, total=None)
-        yield lambda count: progress.update(task, completed=count)
+        yield lambda done, total, unit: progress.update(
+            task, completed=done, total=total or None, description=f"{what}: {done:,} of {total:,} {unit}"
+        )

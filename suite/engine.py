@@ -129,7 +129,7 @@ class Sweep:
         for attempt in range(profile.retries + 1):
             launched = self._launch(case, record.trial, folder, profiled=True)
             failure = launched.outcome.failure
-            if failure is None:
+            if failure is None or failure.classification in WILL_RECUR:
                 break
             if attempt < profile.retries:
                 self._tell("profile_retry", case, attempt=attempt + 1, reason=failure.reason)
@@ -209,6 +209,14 @@ def profiled_cases(cases: Sequence[Case], profile: Profile | None) -> set[str]:
     first: dict[str, str] = {}
     for case in cases:
         axes = case.model_dump(mode="json")
-        if all(axes.get(name) == value for name, value in profile.only.items()):
+        if all(_has(axes.get(name), wanted) for name, wanted in profile.only.items()):
             first.setdefault(case.workload, case.id)
     return set(first.values())
+
+
+def _has(value: Any, wanted: Any) -> bool:
+    """Whether an axis has a value as a suite writes it: a word for a map is its `kind`, a map names part of it."""
+    if not isinstance(value, dict):
+        return bool(value == wanted)
+    parts = wanted if isinstance(wanted, dict) else {"kind": wanted}
+    return all(value.get(key) == part for key, part in parts.items())

@@ -49,8 +49,14 @@ def _product(source: "Source") -> Iterator[Point]:
             raise source.error(("matrix", str(axis)), unknown_key(str(axis), AXES, "matrix"))
     if "workload" not in matrix:
         raise source.error(("matrix",), "matrix names no workload")
+    workloads = _values(source, "workload", matrix["workload"], None)
+    for index, name in enumerate(workloads):
+        try:
+            registry.check("workloads", str(name))
+        except ValueError as error:
+            raise source.error(("matrix", "workload", index), str(error)) from error
     per_workload = []
-    for name in _values(source, "workload", matrix["workload"], None):
+    for name in workloads:
         axes = {axis: _values(source, axis, matrix[axis], name) for axis in matrix if axis != "workload"}
         per_workload.append({"workload": [name], **axes})
     total = sum(math.prod(len(values) for values in axes.values()) for axes in per_workload)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from tfscale.suite import summarise, workload
+from tfscale.suite.analysis import peaks
 from tfscale.suite.analysis.scaling import mfu
 from tfscale.suite.launch import load_strategy
 from tfscale.suite.plan import RankPlan
@@ -20,7 +21,7 @@ from tfscale.suite.validity.learning import loss_verdict
 from tfscale.suite.workload import Workload
 
 _WORST_LOSS = ("nan_loss", "no_learning", "unknown", "falling")
-NO_PEAK = "no peak is known for this CPU and math; `tfscale bench gemm` measures one"
+NO_PEAK = "no peak is known for this device and math; `tfscale bench gemm` measures one"
 
 
 def merge(
@@ -32,11 +33,10 @@ def merge(
     reproduce: str,
     port_retries: int = 0,
     notes: Sequence[str] = (),
-    peak: float | None = None,
 ) -> Record:
     """Read the ranks' files, write the trial's blocks.npz into `folder`, and return its record (not yet stored).
 
-    `peak`: dense FLOP/s of one replica in the effective math, None where nobody knows it. Raises MergeError.
+    Raises MergeError.
     """
     ranks = collect(plans)
     case = plans[0].case
@@ -49,7 +49,6 @@ def merge(
             environment=environment,
             reproduce=reproduce,
             notes=notes,
-            peak=peak,
             counts={"port_retries": port_retries, "ranks": len(plans)},
         )
     except ValueError as error:
@@ -67,7 +66,6 @@ def record_of(
     environment: dict[str, Any],
     reproduce: str,
     notes: Sequence[str],
-    peak: float | None,
     counts: dict[str, int],
 ) -> Record:
     """The record of one trial. Raises ValueError for ranks that do not fit together."""
@@ -83,7 +81,12 @@ def record_of(
         **summarise.memory(ranks),
     }
     flops = workload.flops(case.preset, round(timing.global_batch)).total
-    quantities["mfu"] = mfu(flops, quantities["step_time"], case.devices, peak, reason=NO_PEAK)
+    effective = _effective(ranks)
+    peak = peaks.of_record(environment, effective) if plan.accelerator == "gpu" else None
+    per_replica = peak.flops_per_s if peak else None
+    quantities["mfu"] = mfu(flops, quantities["step_time"], case.devices, per_replica, reason=NO_PEAK)
+    if peak:
+        effective["peak_source"] = peak.source
     checks = (*_checks(ranks, strategy, timing, notes), learning)
     return Record(
         id=record_id(run, plan.case_id, plan.trial),
@@ -95,7 +98,7 @@ def record_of(
         steady=timing.steady,
         quantities=quantities,
         phases=summarise.phases(ranks),
-        effective=_effective(ranks),
+        effective=effective,
         counts={**_counts(ranks, lockstep), **counts, "blocks": len(series[0]), "block_steps": series[0].block_steps},
         loss=loss,
         validity=Validity.of(checks),

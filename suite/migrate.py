@@ -22,9 +22,7 @@ def migrate(document: Document, wanted: str) -> Document:
         if kind != wanted_kind:
             raise SchemaError(f"schema {found!r} is not a {wanted_kind} document")
         if version > wanted_version:
-            raise SchemaError(
-                f"schema {found!r} is newer than {wanted!r}, the newest that is read here"
-            )
+            raise SchemaError(f"schema {found!r} is newer than {wanted!r}, the newest that is read here")
         if found not in MIGRATIONS:
             raise SchemaError(f"schema {found!r} is older than {wanted!r} and there is no migration from it")
         document = MIGRATIONS[found](document)

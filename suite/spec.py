@@ -165,7 +165,7 @@ class Measure(Document):
     """Trials at most while the target is missed; default: `trials`."""
     steps: int | None = Field(default=None, ge=1)
     """Run exactly this many steps instead of the stopping rule (no interval is claimed)."""
-    tail_steps: int = Field(default=50, ge=0)
+    tail_steps: int = Field(default=100, ge=0)
     """Steps of the separate pass with a time stamp each, for p95, p99 and maximum; 0 leaves it out."""
     launch_s: float = Field(default=60.0, gt=0)
     join_s: float = Field(default=60.0, gt=0)

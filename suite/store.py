@@ -120,6 +120,13 @@ def load_run(path: Path) -> LoadedRun:
     return LoadedRun(run, folder, _blocks(found, warnings), warnings)
 
 
+def other_runs(folder: Path) -> list[str]:
+    """Names of the other runs beside the run folder `folder`, oldest first."""
+    return sorted(
+        path.name for path in folder.resolve().parent.iterdir() if path != folder.resolve() and (path / RUN).is_file()
+    )
+
+
 def _stored_run(folder: Path) -> Run:
     try:
         return _read(folder / RUN, Run, RUN_SCHEMA)

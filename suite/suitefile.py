@@ -49,8 +49,9 @@ class _Loader(yaml.SafeLoader):
 
 def parse(text: str, name: str) -> Source:
     """Parse YAML text. Raises SuiteError with the line where it is not YAML, repeats a key, or is no mapping."""
-    loader = _Loader(text)
+    loader = None
     try:
+        loader = _Loader(text)
         node = loader.get_single_node()
         lines: dict[tuple[str | int, ...], int] = {}
         if node is not None:
@@ -65,7 +66,8 @@ def parse(text: str, name: str) -> Source:
             raise
         raise SuiteError(f"{name}:1: not usable YAML: {error}") from error
     finally:
-        loader.dispose()
+        if loader is not None:
+            loader.dispose()
     return Source(name, data, lines)
 
 

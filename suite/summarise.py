@@ -67,7 +67,9 @@ def time_apart(ranks: Sequence[BlockSeries]) -> Timing:
     problems = [steady_problem(steady) for steady in steadies]
     shown = next((i for i, problem in enumerate(problems) if problem), 0)
     half = _relative_half_width(ranks, seconds)
-    interval = (rate.step_time * (1 - half), rate.step_time * (1 + half)) if half is not None else None
+    # On the logarithm of the rate, so that its interval and the step time's are reciprocal and stay positive.
+    spread = math.exp(half) if half is not None else None
+    interval = (rate.step_time / spread, rate.step_time * spread) if spread else None
     pooled = np.concatenate(seconds)
     step_time = statistics.quantity(
         rate.step_time,

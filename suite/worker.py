@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 from tfscale.suite import faults, registry, workload
 from tfscale.suite.events import EventLog
-from tfscale.suite.plan import RankPlan
 from tfscale.suite.phases import Phases
+from tfscale.suite.plan import RankPlan
 
 if TYPE_CHECKING:
     from tfscale.suite.strategies.base import Session, Strategy

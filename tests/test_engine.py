@@ -229,6 +229,9 @@ def test_profiled_cases() -> None:
     assert profiled_cases(cases, Profile()) == {case.id for case in cases}
     assert profiled_cases(cases, Profile(only={"devices": 2})) == {cases[1].id}
     assert profiled_cases([*cases, toy.case("b")], Profile(only={"devices": 2})) == {cases[1].id}
+    files = toy.case("a", input="files")
+    assert profiled_cases([files, *cases], Profile(only={"input": "synthetic"})) == {cases[0].id}
+    assert profiled_cases([*cases, files], Profile(only={"input": {"kind": "files"}})) == {files.id}
 
 
 def test_remaining_time() -> None:

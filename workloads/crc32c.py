@@ -52,7 +52,8 @@ def _shift_tables(length: int) -> tuple[Words, Words]:
 
 def _shift(state: Words, length: int) -> Words:
     low, high = _shift_tables(length)
-    return low[state & np.uint32(0xFFFF)] ^ high[state >> np.uint32(16)]
+    shifted: Words = low[state & np.uint32(0xFFFF)] ^ high[state >> np.uint32(16)]
+    return shifted
 
 
 def crc32c_rows(rows: Bytes) -> Words:

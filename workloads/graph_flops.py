@@ -15,8 +15,8 @@ import tensorflow as tf
 def count(function: Any) -> dict[str, int]:
     """Operation type -> FLOPs (one multiply-add counts 2) of one call of `function`, a ConcreteFunction.
 
-    Functions that the graph calls are counted at each call, operations that nothing needs are not; both branches of a conditional and one pass of a loop's
-    body are counted. Raises ValueError where a shape that is needed is not static.
+    Functions that the graph calls are counted at each call, operations that nothing needs are not; both branches of a
+    conditional and one pass of a loop's body are counted. Raises ValueError where a shape that is needed is not static.
     """
     counts: Counter[str] = Counter()
     _count_graph(function.graph, counts)

@@ -7,7 +7,7 @@ What is particular to a workload is in `source.py` beside its model: `Options` (
 import importlib
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,7 +17,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from tfscale.suite import workload as workloads
-from tfscale.workloads.records import DataError, Manifest, RecordWriter, read_manifest, write_manifest
+from tfscale.workloads.records import DataError, Manifest, RecordWriter, write_manifest
 
 Progress = Callable[[int, int, str], None]
 """Called with (done, total, unit) now and then."""
@@ -43,7 +43,7 @@ def make(
     source: Path,
     out: Path,
     *,
-    preset: str,
+    preset: str | None = None,
     options: Mapping[str, Any] | None = None,
     seed: int = 0,
     files: int = DEFAULT_FILES,
@@ -51,10 +51,11 @@ def make(
 ) -> Manifest:
     """Convert `source` for `preset` of `workload` into the new folder `out`, which appears whole or not at all.
 
-    The same source, preset, options, seed and number of files give the same bytes. Raises DataError for a source that
-    cannot be used, with the place in it, and for an `out` that already holds something.
+    Without a preset it is the smallest one. The same source, preset, options, seed and number of files give the same
+    bytes. Raises DataError for a source that cannot be used, with the place in it, and for an `out` already in use.
     """
     named = workloads.load(workload)
+    preset = preset or next(iter(named.presets))
     module, shape = sibling_module(workload, "source"), named.shape(preset)
     chosen = _options(module, named.name, dict(options or {}))
     if not source.exists():
@@ -71,7 +72,7 @@ def make(
             facts={"preset": preset, **converted.facts},
         )
         write_manifest(directory, manifest)
-    return read_manifest(out)
+    return manifest
 
 
 def sibling_module(workload: str, name: str) -> ModuleType:
@@ -101,7 +102,7 @@ def _refuse_used(out: Path) -> None:
 
 
 @contextmanager
-def _appearing_whole(out: Path) -> Any:
+def _appearing_whole(out: Path) -> Iterator[Path]:
     """A temporary folder beside `out` that takes its name when the block ends well, and vanishes when it does not."""
     out.parent.mkdir(parents=True, exist_ok=True)
     directory = Path(tempfile.mkdtemp(prefix=f".{out.name}.", suffix=".tmp", dir=out.parent))

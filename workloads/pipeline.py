@@ -20,6 +20,8 @@ from tfscale.workloads.records import Manifest
 _FILE_ORDER, _CHUNK_ORDER = -1, -2
 """Purposes of the draws that order files and records; workloads number theirs from 1."""
 _MOST_RECORDS, _CHUNK_BYTES, _READ_BYTES = 256, 1 << 18, 1 << 18
+_plain = tf.autograph.experimental.do_not_convert
+"""There is no Python control flow on tensors here, and looking for it takes a good part of a second."""
 _WORD = (1 << 64) - 1
 _GAMMA = 0x9E3779B97F4A7C15
 _MULTIPLIERS = (0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
@@ -45,15 +47,15 @@ def batches_of_records(
 
         def chunks(file: tf.Tensor) -> tf.data.Dataset:
             records = tf.data.TFRecordDataset(paths[file], buffer_size=_READ_BYTES).batch(chunk).enumerate()
-            first = (number * files + tf.cast(file, tf.int64)) << 32
-            return records.map(lambda part, batch: _shuffled(batch, seed, first + part, chunk))
+            first = (number * files + tf.cast(file, tf.int64)) * 2**32
+            return records.map(_plain(lambda part, batch: _shuffled(batch, seed, first + part, chunk)))
 
         return _in_turn(order, chunks, len(manifest.files[mine]), input.parallel)
 
     if input.cache == "memory":
         stream = epoch(tf.constant(0, tf.int64)).cache().repeat()
     else:
-        stream = tf.data.Dataset.counter(dtype=tf.int64).flat_map(epoch)
+        stream = tf.data.Dataset.counter(dtype=tf.int64).flat_map(_plain(epoch))
     # Where files cannot be shared out, the whole job's batch is read and every shards-th record of it kept.
     read, kept = (batch, slice(None)) if files % shards == 0 else (batch * shards, slice(index, None, shards))
 
@@ -61,7 +63,7 @@ def batches_of_records(
         within = tf.range(batch, dtype=tf.int64)
         return (number * batch + within) * shards + index, tf.ensure_shape(records[kept], [batch])
 
-    return stream.rebatch(read, drop_remainder=True).enumerate().map(numbered)
+    return stream.rebatch(read, drop_remainder=True).enumerate().map(_plain(numbered))
 
 
 def _in_turn(order: tf.Tensor, chunks: Any, files: int, parallel: int) -> tf.data.Dataset:
@@ -72,9 +74,9 @@ def _in_turn(order: tf.Tensor, chunks: Any, files: int, parallel: int) -> tf.dat
     """
     calls = None if parallel == 0 else parallel if parallel < 0 else min(parallel, files)
     taken = tf.data.Dataset.from_tensor_slices(order).interleave(
-        chunks, cycle_length=files, block_length=1, num_parallel_calls=calls
+        _plain(chunks), cycle_length=files, block_length=1, num_parallel_calls=calls
     )
-    return taken.batch(files, drop_remainder=True).map(lambda turn: tf.reshape(tf.transpose(turn), [-1]))
+    return taken.batch(files, drop_remainder=True).map(_plain(lambda turn: tf.reshape(tf.transpose(turn), [-1])))
 
 
 def _shuffled(records: tf.Tensor, seed: int, number: tf.Tensor, most: int) -> tf.Tensor:
@@ -89,7 +91,7 @@ def _chunk(manifest: Manifest) -> int:
 
 def mapped(dataset: tf.data.Dataset, function: Any, input: Input) -> tf.data.Dataset:
     """`dataset.map(function)` with as many parallel calls as `input` asks for (in order: see `finished`)."""
-    return dataset.map(function, num_parallel_calls=input.parallel or None)
+    return dataset.map(_plain(function), num_parallel_calls=input.parallel or None)
 
 
 def finished(dataset: tf.data.Dataset, input: Input) -> tf.data.Dataset:

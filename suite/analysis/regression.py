@@ -31,9 +31,7 @@ class Segment:
     level: float
 
 
-def segment(
-    values: ArrayLike, *, min_size: int = 5, min_effect: float = 0.02, threshold: float = 4.0
-) -> list[Segment]:
+def segment(values: ArrayLike, *, min_size: int = 5, min_effect: float = 0.02, threshold: float = 4.0) -> list[Segment]:
     """Split `values` (n,) into the fewest levels that explain it. The segments tile [0, n); one segment: no change.
 
     Least squares over all positions by dynamic programming (segment neighbourhood, Auger and Lawrence 1989). A change

@@ -6,6 +6,7 @@ must not come from the same parent, or they would not be independent launches.
 
 import itertools
 import json
+import os
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
@@ -26,7 +27,18 @@ from tfscale.suite.spec import Case
 LAUNCH = "launch.json"
 """How a rank was started, in its folder: {start, reason, pid, launched_ns}; the clock is perf_counter_ns."""
 WORKER = "tfscale.suite.worker"
-HEAVY = ("numpy", "tensorflow", "keras")
+HEAVY = (
+    "numpy",
+    "scipy.special",
+    "tensorflow",
+    "keras",
+    "tfscale.suite.timed",
+    "tfscale.suite.training.job",
+    "tfscale.suite.strategies.synchronous",
+    "tfscale.suite.strategies.scheduled",
+    "tfscale.suite.profiling.capture",
+)
+"""What a rank imports. Importing them starts no thread and opens no device, which is checked before every fork."""
 _PARENT_BYTES = 512 * 1024**2
 """Memory that a parent keeps, generously: 240 MB of its own on TensorFlow 2.21."""
 
@@ -92,7 +104,7 @@ class LocalLauncher(Launcher):
     def _why_fresh(self, plans: Sequence[RankPlan]) -> str | None:
         if not self._fork:
             return "asked for"
-        environment = base_environment({})
+        environment = base_environment(os.environ)
         return next((reason for plan in plans if (reason := why_fresh(plan, environment))), None)
 
     def _parent(self, trial: int) -> WarmParent:

@@ -37,13 +37,22 @@ def free_ports(count: int, taken: Iterable[int] = ()) -> list[int]:
 
 
 def is_free(port: int) -> bool:
-    """Whether a server could bind `port` on every IPv4 address of this host."""
+    """Whether a server could bind `port` on every IPv4 address of this host.
+
+    Connections of a job that has ended hold its port for a minute (TIME_WAIT): it is not free, and not listened on.
+    """
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
         try:
             probe.bind(("0.0.0.0", port))
         except OSError:
             return False
         return True
+
+
+def is_listened_on(port: int) -> bool:
+    """Whether some server accepts connections to `port` on loopback."""
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
 def _ephemeral_low() -> int:

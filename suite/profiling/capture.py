@@ -29,8 +29,8 @@ class Capture:
         import tensorflow as tf
 
         self._directory.mkdir(parents=True, exist_ok=True)
-        options = tf.profiler.experimental.ProfilerOptions(host_tracer_level=2, python_tracer_level=0, device_tracer_level=1)
-        tf.profiler.experimental.start(str(self._directory), options=options)
+        # No options: their defaults are what is wanted, and TensorFlow 2.21 ignores every value with a warning.
+        tf.profiler.experimental.start(str(self._directory))
         self._running = True
 
     def stop(self) -> None:

@@ -16,6 +16,8 @@ from tfscale.suite.timing.protocol import Runner
 if TYPE_CHECKING:
     from tfscale.suite.plan import RankPlan
     from tfscale.suite.spec import Case
+    from tfscale.suite.training.feed import Feed
+    from tfscale.suite.training.step import TrainStep
 
 Role = Literal["worker", "coordinator", "ps"]
 
@@ -50,8 +52,8 @@ class TrainRunner(Runner, Protocol):
     def tracings(self) -> int:
         """How often the step was traced so far; more than 1 means that it was traced again while it ran."""
 
-    def clusters(self) -> int | None:
-        """XLA-compiled functions in the traced step that hold model code, or None where they cannot be counted."""
+    def clusters(self) -> int:
+        """XLA-compiled functions in the traced step that hold model code."""
 
 
 class Session(ABC):
@@ -78,7 +80,7 @@ class Session(ABC):
         """Variables are created under this."""
 
     @abstractmethod
-    def runner(self, replica_step: Callable[..., Any], feed: Any, steps_per_call: int) -> TrainRunner:
+    def runner(self, replica_step: "TrainStep", feed: "Feed", steps_per_call: int) -> TrainRunner:
         """Compile `steps_per_call` steps into one call over this session's replicas, fed from `feed` (training/feed.py)."""
 
     @abstractmethod

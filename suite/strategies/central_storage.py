@@ -1,4 +1,4 @@
-"""Variables on one device of the host, compute on several: each step copies them out and gradients back."""
+"""Variables on the host's CPU, compute on several devices: each step copies them out and gradients back."""
 
 from typing import Any
 
@@ -18,12 +18,10 @@ class CentralStorage(Strategy):
     def refuses(self, case: Case, machine: Machine) -> str | None:
         if case.hosts != 1:
             return f"central_storage runs in one process on one host, not on {case.hosts} hosts"
-        if case.devices > 1 and not machine.gpus:
-            return "central_storage has 1 replica on CPUs, whatever is asked for"
         if case.exchange != "none":
             return f"exchange {case.exchange}: central_storage adds gradients up where the variable is"
-        if case.xla == "cluster" and machine.gpus:
-            return "xla cluster: a compiled function on a GPU cannot read variables that are on the CPU"
+        if case.xla == "cluster" and (case.devices > 1 or machine.gpus):
+            return "xla cluster: a compiled function cannot read variables of another device"
         return None
 
     def open(self, plan: RankPlan) -> Session:
@@ -31,13 +29,12 @@ class CentralStorage(Strategy):
 
         from tfscale.suite.strategies import devices
 
-        compute = devices.names(plan) if plan.accelerator == "gpu" else None
-        return _session(tf.distribute.experimental.CentralStorageStrategy(compute), plan)
+        # Without names TensorFlow takes one CPU device, however many there are.
+        strategy = tf.distribute.experimental.CentralStorageStrategy(devices.names(plan), "/device:CPU:0")
+        return _session(strategy, plan)
 
 
 def _session(strategy: Any, plan: RankPlan) -> Session:
-    import tensorflow as tf
-
     from tfscale.suite.strategies.synchronous import SynchronousSession
 
     class CentralStorageSession(SynchronousSession):
@@ -46,13 +43,11 @@ def _session(strategy: Any, plan: RankPlan) -> Session:
         asks_update = "kernels"
 
         def components(self, variable: Any) -> list[Any]:
-            return [variable] * self.local_replicas
+            # With several replicas TensorFlow wraps the variable, and the wrapper refuses updates from a replica.
+            return [variable.get() if hasattr(variable, "get") else variable] * self.local_replicas
 
-        def update(
-            self, updater: Any, variables: Any, slots: Any, gradients: Any, step: Any, scale: Any
-        ) -> None:
+        def update(self, updater: Any, variables: Any, slots: Any, gradients: Any, step: Any, scale: Any) -> None:
             if self.local_index() == 0:
-                with tf.distribute.get_strategy().extended.colocate_vars_with(variables[0]):
-                    updater.apply(variables, slots, gradients, step, scale)
+                updater.apply(variables, slots, gradients, step, scale)
 
     return CentralStorageSession(strategy, plan.first_replica)

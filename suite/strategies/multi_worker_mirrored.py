@@ -8,7 +8,6 @@ from tfscale.suite.plan import RankPlan
 from tfscale.suite.spec import Case, Collective
 from tfscale.suite.strategies.base import Machine, RankLayout, Session, Strategy
 
-
 LEADER_STAYS_S = 0.25
 """How much longer the leader lives after all ranks have met for the last time."""
 

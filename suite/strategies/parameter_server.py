@@ -41,7 +41,9 @@ class ParameterServer(Strategy):
         if case.ranks == "host" and case.devices > case.hosts:
             return "a parameter_server worker drives one device (Keras 3 fails with several): use ranks: device"
         if case.exchange != "none":
-            return f"exchange {case.exchange}: parameter_server sends each gradient to its variable, nothing is averaged"
+            return (
+                f"exchange {case.exchange}: parameter_server sends each gradient to its variable, nothing is averaged"
+            )
         if case.xla == "cluster":
             return "xla cluster: a compiled function cannot read variables of another process"
         if case.collective != "auto":

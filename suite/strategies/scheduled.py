@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from pathlib import Path
 from typing import Any
 
 import tensorflow as tf
@@ -15,6 +14,7 @@ from tfscale.suite.timing.protocol import Fetched
 from tfscale.suite.training.feed import Feed
 from tfscale.suite.training.optimizers import Updater
 from tfscale.suite.training.rules import Sgd
+from tfscale.suite.training.step import TrainStep
 
 MIN_SHARD_BYTES = 256 * 1024
 """A table is cut into no smaller pieces than this (TensorFlow's own advice)."""
@@ -29,7 +29,6 @@ class ScheduledSession(Session):
     asks_update = "kernels"
 
     def __init__(self, plan: RankPlan, servers: int) -> None:
-        self._marker_directory = Path(plan.trial_directory)
         self._sharding = False
         self._shards = 0
         self.replicas = len(plan.cluster["worker"])
@@ -69,11 +68,7 @@ class ScheduledSession(Session):
     def run_once(self, fn: Callable[..., Any], per_replica: Callable[[int], Any]) -> list[Any]:
         """On one worker, whichever is free."""
         value = per_replica(0)
-
-        @tf.function(autograph=False)
-        def run() -> Any:
-            return self.strategy.run(fn, args=(value,))
-
+        run = tf.function(lambda: self.strategy.run(fn, args=(value,)), autograph=False)
         return [self.coordinator.schedule(run).fetch()]
 
     def self_check(self, exchange: str) -> SelfCheck:
@@ -87,11 +82,11 @@ class ScheduledSession(Session):
             updater.apply([probe], [[]], [gradient], tf.zeros([], tf.int64))
             return worker
 
-        @tf.function(autograph=False)
-        def run() -> Any:
+        def mark_as_worker() -> Any:
             worker = tf.cast(tf.distribute.coordinator.experimental_get_current_worker_index(), tf.int32)
             return self.strategy.run(mark, args=(worker,))
 
+        run = tf.function(mark_as_worker, autograph=False)
         done: Counter[int] = Counter()
         for _ in range(CHECK_ROUNDS):
             scheduled = [self.coordinator.schedule(run) for _ in range(2 * self.replicas)]
@@ -107,7 +102,7 @@ class ScheduledSession(Session):
             "embedding_shards": self._shards,
         }
 
-    def runner(self, replica_step: Callable[..., Any], feed: Feed, steps_per_call: int) -> TrainRunner:
+    def runner(self, replica_step: TrainStep, feed: Feed, steps_per_call: int) -> TrainRunner:
         return ScheduledRunner(self, replica_step, feed, steps_per_call)
 
 
@@ -124,12 +119,12 @@ def judge_arrivals(arrived: list[float], done: Counter[int], workers: int) -> Se
 class ScheduledRunner:
     """Schedules calls on whichever worker is free. Counts are of completed calls."""
 
-    def __init__(self, session: ScheduledSession, step: Callable[..., Any], feed: Feed, steps_per_call: int) -> None:
+    def __init__(self, session: ScheduledSession, step: TrainStep, feed: Feed, steps_per_call: int) -> None:
         self._session = session
         self._step = step
         self._steps_per_call = steps_per_call
         self._function = tf.function(self._call, autograph=False)
-        self._traced: Any = self._function
+        self._traced: Any = None
         with session.scope():
             self._updates = tf.Variable(tf.zeros([], tf.int64), trainable=False, name="updates")
         workers = session.replicas
@@ -150,8 +145,8 @@ class ScheduledRunner:
     def tracings(self) -> int:
         return int(self._function.experimental_get_tracing_count())
 
-    def clusters(self) -> int | None:
-        return 0
+    def clusters(self) -> int:
+        return self._step.clusters(self._traced.graph)
 
     def dispatch(self, steps: int, control: float) -> "ScheduledPending":
         calls, rest = divmod(steps, self._steps_per_call)

@@ -1,6 +1,5 @@
 """The session of replicas that run side by side: each on its own, started together, stopped by one of them."""
 
-from collections.abc import Callable
 from typing import Any
 
 from tfscale.suite.control import Control
@@ -8,6 +7,7 @@ from tfscale.suite.strategies.base import TrainRunner
 from tfscale.suite.strategies.synchronous import SynchronousPending, SynchronousRunner, SynchronousSession
 from tfscale.suite.timing.protocol import Fetched
 from tfscale.suite.training.feed import Feed
+from tfscale.suite.training.step import TrainStep
 
 
 class SideBySideSession(SynchronousSession):
@@ -18,7 +18,7 @@ class SideBySideSession(SynchronousSession):
         self._control = control
         self._world = world
 
-    def runner(self, replica_step: Callable[..., Any], feed: Feed, steps_per_call: int) -> TrainRunner:
+    def runner(self, replica_step: TrainStep, feed: Feed, steps_per_call: int) -> TrainRunner:
         feed.place(self.devices)
         inner = SynchronousRunner(self, replica_step, feed, steps_per_call)
         return SideBySideRunner(inner, self._control, self._world)
@@ -47,7 +47,7 @@ class SideBySideRunner:
     def tracings(self) -> int:
         return self._inner.tracings()
 
-    def clusters(self) -> int | None:
+    def clusters(self) -> int:
         return self._inner.clusters()
 
     def dispatch(self, steps: int, control: float) -> "SideBySidePending":

@@ -57,10 +57,7 @@ class SynchronousSession(Session):
     def run_once(self, fn: Callable[..., Any], per_replica: Callable[[int], Any]) -> list[Any]:
         values = [per_replica(self.first_replica + local) for local in range(self.local_replicas)]
 
-        @tf.function(autograph=False)
-        def run(values: Any) -> Any:
-            return self.strategy.run(fn, args=(values,))
-
+        run = tf.function(lambda distributed: self.strategy.run(fn, args=(distributed,)), autograph=False)
         results = run(self.per_replica(values))
         return list(self.strategy.experimental_local_results(results))
 
@@ -81,14 +78,16 @@ class SynchronousSession(Session):
     def effective(self, log: str | None) -> dict[str, Any]:
         if self.replicas == 1:
             return {}
-        return collective_log.effective(log, "gpu" if any("GPU" in device.upper() for device in self.devices) else "cpu")
+        return collective_log.effective(
+            log, "gpu" if any("GPU" in device.upper() for device in self.devices) else "cpu"
+        )
 
     def device_peak_bytes(self) -> int | None:
         gpus = [tf.DeviceSpec.from_string(device) for device in self.devices if "GPU" in device.upper()]
         peaks = [tf.config.experimental.get_memory_info(f"GPU:{gpu.device_index}")["peak"] for gpu in gpus]
         return max(peaks) if peaks else None
 
-    def runner(self, replica_step: Callable[..., Any], feed: Feed, steps_per_call: int) -> TrainRunner:
+    def runner(self, replica_step: TrainStep, feed: Feed, steps_per_call: int) -> TrainRunner:
         feed.place(self.devices)
         return SynchronousRunner(self, replica_step, feed, steps_per_call)
 
@@ -107,7 +106,7 @@ class SynchronousPending(Pending):
 class SynchronousRunner:
     """Dispatches the traced call, each chained to the one before by the progress vector."""
 
-    def __init__(self, session: SynchronousSession, step: Callable[..., Any], feed: Feed, steps_per_call: int) -> None:
+    def __init__(self, session: SynchronousSession, step: TrainStep, feed: Feed, steps_per_call: int) -> None:
         self._session = session
         self._step = step
         self._feed = feed
@@ -122,8 +121,8 @@ class SynchronousRunner:
     def tracings(self) -> int:
         return int(self._function.experimental_get_tracing_count())
 
-    def clusters(self) -> int | None:
-        return self._step.clusters(self._concrete.graph) if isinstance(self._step, TrainStep) else None
+    def clusters(self) -> int:
+        return self._step.clusters(self._concrete.graph)
 
     def dispatch(self, steps: int, control: float) -> SynchronousPending:
         calls, rest = divmod(steps, self._steps_per_call)
@@ -161,6 +160,4 @@ class SynchronousRunner:
         loss, samples, skipped, control = (
             tf.cast(strategy.experimental_local_results(value)[0], tf.float64) for value in out
         )
-        return tf.stack(
-            [progress[STEP] + 1.0, progress[SAMPLES] + samples, loss, progress[SKIPPED] + skipped, control]
-        )
+        return tf.stack([progress[STEP] + 1.0, progress[SAMPLES] + samples, loss, progress[SKIPPED] + skipped, control])

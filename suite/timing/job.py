@@ -67,10 +67,12 @@ def merge(ranks: Sequence[BlockSeries], offsets_ns: Sequence[float] | None, wind
     if offsets_ns is not None and len(offsets_ns) != len(ranks):
         raise ValueError(f"{len(offsets_ns)} clock offsets for {len(ranks)} ranks")
     offsets = offsets_ns if offsets_ns is not None else [0.0] * len(ranks)
-    stamps = np.stack([
-        _local(np.append(rank.start_ns[start], rank.end_ns[start:stop]), offset)
-        for rank, offset in zip(ranks, offsets, strict=True)
-    ])
+    stamps = np.stack(
+        [
+            _local(np.append(rank.start_ns[start], rank.end_ns[start:stop]), offset)
+            for rank, offset in zip(ranks, offsets, strict=True)
+        ]
+    )
     longest = stamps[int(np.argmax(stamps[:, -1] - stamps[:, 0]))]
     boundaries = longest if offsets_ns is None else stamps.max(axis=0)
     return JobSeries(

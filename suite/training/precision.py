@@ -64,7 +64,10 @@ def _cpu(precision: Precision, flags: frozenset[str]) -> dict[str, Any]:
     native = {"bfloat16": ("avx512_bf16", "amx_bf16", "bf16"), "float16": ("avx512_fp16", "amx_fp16", "asimdhp")}[kind]
     if flags.intersection(native):
         return {"math": kind}
-    return {"math": "float32", "math_reason": f"this CPU has no {kind} products; {kind} values are multiplied as float32"}
+    return {
+        "math": "float32",
+        "math_reason": f"this CPU has no {kind} products; {kind} values are multiplied as float32",
+    }
 
 
 def _compute_capability() -> tuple[int, int] | None:

@@ -125,7 +125,9 @@ class TrainStep:
     def _apply(self, replica: int, means: list[Any], applied: Any) -> None:
         limit = self._options.optimizer.clip_global_norm
         scale = None if limit is None else clip_scale(means, limit)
-        self._session.update(self._updater, self._own_variables[replica], self._own_slots[replica], means, applied, scale)
+        self._session.update(
+            self._updater, self._own_variables[replica], self._own_slots[replica], means, applied, scale
+        )
 
 
 def _times(gradient: Any, factor: Any) -> Any:

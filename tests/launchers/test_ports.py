@@ -17,7 +17,11 @@ def test_ports_are_distinct_free_and_not_ephemeral() -> None:
 def test_a_bound_port_is_not_free() -> None:
     with socket.socket() as server:
         server.bind(("127.0.0.1", 0))
-        assert not ports.is_free(server.getsockname()[1])
+        port = server.getsockname()[1]
+        assert not ports.is_free(port)
+        assert not ports.is_listened_on(port)
+        server.listen()
+        assert ports.is_listened_on(port)
 
 
 def test_taken_ports_are_avoided() -> None:

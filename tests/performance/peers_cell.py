@@ -114,7 +114,11 @@ def speed(case: Case, pairs: int, seconds: float) -> dict[str, Any]:
         for side in (own, theirs) if number % 2 == 0 else (theirs, own):
             times[side].append(side.segment(steps[side]))
     return {
-        name: {"step_s": [wall for wall, _ in times[side]], "cpu_s": [cpu for _, cpu in times[side]], "steps": steps[side]}
+        name: {
+            "step_s": [wall for wall, _ in times[side]],
+            "cpu_s": [cpu for _, cpu in times[side]],
+            "steps": steps[side],
+        }
         for name, side in (("ours", own), ("theirs", theirs))
     }
 

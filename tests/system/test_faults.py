@@ -8,8 +8,9 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,6 +18,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "toy"))
 import toy_bench as toy
 
 from tfscale.suite import store
+from tfscale.suite.events import EventReader
 from tfscale.suite.launchers import ports, procfs
 from tfscale.suite.launchers.errors import LaunchError
 from tfscale.suite.launchers.local import LocalLauncher
@@ -49,7 +51,7 @@ def run(launcher: LocalLauncher, preset: str, folder: Path) -> tuple[Outcome, fl
         job.end(0.3)
     seconds = time.monotonic() - begun
     assert not [pid for leader in pids for pid in procfs.session_members(leader)]
-    assert all(ports.is_free(port) for port in toy.ports_of(plans))
+    assert not any(ports.is_listened_on(port) for port in toy.ports_of(plans))
     assert None not in job.exit_codes()
     return outcome, seconds
 
@@ -130,15 +132,20 @@ def test_a_worker_that_cannot_be_imported_is_told(tmp_path: Path) -> None:
         launcher.start(toy.plans(toy.case(), tmp_path))
 
 
-def test_a_dead_parent_takes_its_ranks_along_and_is_replaced(ranks: LocalLauncher, tmp_path: Path) -> None:
-    plans = toy.plans(toy.case("silent@0"), tmp_path / "first")
-    job = ranks.start(plans)
-    time.sleep(0.2)
-    os.kill(ranks._warm[0].pid, signal.SIGKILL)
-    outcome = watch(job, plans, settle_s=0.3)
-    job.end(0.3)
-    assert outcome.failure is not None and outcome.failure.classification == "lost_rank"
-    assert run(ranks, "good", tmp_path / "second")[0] == Outcome(None)
+@pytest.mark.parametrize("fork", [True, False])
+def test_a_dead_parent_takes_its_ranks_along_and_is_replaced(
+    fork: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    toy.use(monkeypatch)
+    with toy.launcher(fork=fork) as launcher:
+        plans = toy.plans(toy.case("silent@0"), tmp_path / "first")
+        job = launcher.start(plans)
+        pids = wait_for(lambda: pids_at_step(tmp_path, 31, after_records=0), 30)
+        os.kill((launcher._warm[0] if fork else launcher._cold).pid, signal.SIGKILL)  # type: ignore[union-attr]
+        outcome = watch(job, plans, settle_s=0.3)
+        assert outcome.failure is not None and outcome.failure.classification == "lost_rank"
+        wait_for(lambda: not any(procfs.session_members(pid) for pid in pids), 5)
+        assert run(launcher, "good", tmp_path / "second")[0] == Outcome(None)
 
 
 def test_a_taken_port_is_retried_with_new_ports(ranks: LocalLauncher, tmp_path: Path) -> None:
@@ -168,47 +175,80 @@ def test_the_sweep_goes_on_after_failures(ranks: LocalLauncher, tmp_path: Path) 
     assert document.records[0].phases["launch"].value is not None
 
 
-KILLED = """
+HARNESS = """
 import sys
 sys.path.insert(0, {toy!r})
 from pathlib import Path
 import toy_bench as toy
-cases = [toy.case(env={{"NCCL_TEST": str(n)}}) for n in range(3)] + [toy.case("silent@1")]
 with toy.launcher() as launcher:
-    toy.sweep(cases, Path({results!r}), launcher, toy.QUICK.model_copy(update={{"step_s": 60.0}})).run()
+    patient = toy.QUICK.model_copy(update={{"step_s": 60.0}})
+    sweep = toy.sweep(toy.numbered({presets!r}), Path({results!r}), launcher, patient)
+    with sweep.interrupt:
+        sweep.run()
 """
 
 
+def harness(results: Path, *presets: str) -> subprocess.Popen[bytes]:
+    """A harness of its own that runs cases of `presets`, one after the other."""
+    script = HARNESS.format(toy=str(toy.HERE), results=str(results), presets=presets)
+    return subprocess.Popen([sys.executable, "-c", script], env={**os.environ, "PYTHONPATH": str(toy.HERE)})
+
+
 def test_a_killed_harness_leaves_whole_records_and_no_process_and_resume_finishes(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    ranks: LocalLauncher, tmp_path: Path
 ) -> None:
-    toy.use(monkeypatch)
-    script = KILLED.format(toy=str(toy.HERE), results=str(tmp_path))
-    harness = subprocess.Popen([sys.executable, "-c", script], env={**os.environ, "PYTHONPATH": str(toy.HERE)})
-    started = _wait_for(lambda: _pids(tmp_path) if len(list(tmp_path.rglob("record.json"))) == 3 else None, 30)
-    harness.kill()
-    harness.wait()
-    _wait_for(lambda: not any(procfs.session_members(pid) for pid in started) or None, 5)
+    presets = ("good", "good", "good", "silent@1")
+    killed = harness(tmp_path, *presets)
+    started = wait_for(lambda: pids_at_step(tmp_path, 31, after_records=3), 60)
+    killed.kill()
+    killed.wait()
+    wait_for(lambda: not any(procfs.session_members(pid) for pid in started), 5)
     found = store.find_records(tmp_path)
     assert len(found.records) == 3 and not found.failures and not found.warnings
     folder = store.RunFolder.open(tmp_path)
-    cases = [toy.case(env={"NCCL_TEST": str(n)}) for n in range(3)] + [toy.case("silent@1")]
-    with toy.launcher() as launcher:
-        document = toy.sweep(cases, tmp_path, launcher, folder=folder).run()
+    document = toy.sweep(toy.numbered(presets), tmp_path, ranks, folder=folder).run()
     assert len(document.records) == 3
     assert [failure.classification for failure in document.failed] == ["hung"]
 
 
-def _pids(results: Path) -> list[int] | None:
-    """Ranks of the fourth case, once both of them have reached their middle."""
-    files = [path for path in results.rglob("launch.json") if not (path.parent.parent / "record.json").exists()]
-    steps = [path for path in files if '"step": 31' in (path.parent / "events.jsonl").read_text()]
-    return [json.loads(path.read_text())["pid"] for path in files] if len(steps) == 2 else None
+def test_ctrl_c_once_ends_after_the_running_case(tmp_path: Path) -> None:
+    running = harness(tmp_path, *["good"] * 40)
+    wait_for(lambda: len(list(tmp_path.rglob("record.json"))) >= 1, 60)
+    running.send_signal(signal.SIGINT)
+    assert running.wait(30) == 0
+    loaded = store.load_run(tmp_path)
+    assert 1 <= len(loaded.run.records) < 40
+    assert not loaded.run.failed and not loaded.warnings
+    last = max(tmp_path.rglob("launch.json"), key=lambda path: path.stat().st_mtime_ns)
+    assert (last.parent.parent / "record.json").is_file()
 
 
-def _wait_for(condition, seconds: float):  # type: ignore[no-untyped-def]
+def test_ctrl_c_twice_ends_now(tmp_path: Path) -> None:
+    running = harness(tmp_path, "silent@1")
+    started = wait_for(lambda: pids_at_step(tmp_path, 31, after_records=0), 60)
+    running.send_signal(signal.SIGINT)
+    time.sleep(0.3)
+    assert running.poll() is None
+    running.send_signal(signal.SIGINT)
+    assert running.wait(10) == 0
+    assert not any(procfs.session_members(pid) for pid in started)
+    found = store.find_records(tmp_path)
+    assert not found.records and not found.failures
+
+
+def pids_at_step(results: Path, step: int, after_records: int) -> list[int] | None:
+    """Both ranks of the running case, once they have made `step` steps and `after_records` cases are done."""
+    if len(list(results.rglob("record.json"))) < after_records:
+        return None
+    running = [path for path in results.rglob("launch.json") if not (path.parent.parent / "record.json").exists()]
+    told = [path for path in running if any(e.get("step") == step for e in EventReader(path.parent).read())]
+    return [json.loads(path.read_text())["pid"] for path in told] if len(told) == 2 else None
+
+
+def wait_for(condition: Callable[[], Any], seconds: float) -> Any:
+    """The condition's first true answer."""
     deadline = time.monotonic() + seconds
-    while (answer := condition()) is None:
+    while not (answer := condition()):
         assert time.monotonic() < deadline, "waited in vain"
         time.sleep(0.02)
     return answer

@@ -7,7 +7,7 @@ from tfscale.suite.timing.series import BlockSeries
 
 
 def made(first: int, stop: int) -> BlockSeries:
-    """Five groups of 1, 4, 4, 4 and 4 steps of 10 ms and 8 samples, after a compilation of 1 s; the last is the drain."""
+    """Groups of 1, 4, 4, 4 and 4 steps of 10 ms and 8 samples, after a compilation of 1 s; the last is the drain."""
     size = np.array([1, 4, 4, 4, 4])
     return BlockSeries(
         begin_ns=10**15,

@@ -83,13 +83,16 @@ def test_senseless_settings_are_refused(wrong: dict[str, int]) -> None:
         LoopSettings(**wrong)
 
 
-@pytest.mark.parametrize(("rho", "cv"), [(0.0, 0.02), (0.7, 0.002), (0.7, 0.01), (0.7, 0.03)])
-def test_the_interval_covers_after_sequential_looks(ar1, rho: float, cv: float) -> None:
-    """Coverage of the final interval where looks at 30, 60, 120, ... decide: >= 93 % at autocorrelation 0.7."""
+def test_the_interval_covers_after_sequential_looks(ar1) -> None:
+    """Coverage of the final interval where looks at 30, 60, 120, ... decide: >= 93 % at autocorrelation 0.7.
+
+    Noise of 1, 2 and 3 % stops at about 80, 190 and 370 blocks, so that every look decides for some.
+    """
     covered = []
-    for seconds in ar1(rho, 962, 250, cv=cv, seed=21):
-        blocks = next((n for n in (30, 60, 120, 240, 480) if precise(seconds[:n], 0.01)), 960) + LAG
-        steady = classify(seconds[:blocks])
-        window = seconds[steady.start : min(steady.stop, blocks)]
-        covered.append(abs(window.mean() - 1) <= mean_half_width(window))
+    for cv in (0.01, 0.02, 0.03):
+        for seconds in ar1(0.7, 962, 300, cv=cv, seed=21):
+            blocks = next((n for n in (30, 60, 120, 240, 480) if precise(seconds[:n], 0.01)), 960) + LAG
+            steady = classify(seconds[:blocks])
+            window = seconds[steady.start : steady.stop]
+            covered.append(abs(window.mean() - 1) <= mean_half_width(window))
     assert np.mean(covered) >= 0.93

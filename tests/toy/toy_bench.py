@@ -3,7 +3,7 @@
 Put this folder on sys.path and, for the ranks, on PYTHONPATH: `toy_bench.use(monkeypatch)`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from tfscale.suite.launchers.base import Launcher
 from tfscale.suite.launchers.local import LocalLauncher
 from tfscale.suite.plan import RankPlan
 from tfscale.suite.planner import Folders, Place, plan_launch
-from tfscale.suite.runfolder import RunFolder
+from tfscale.suite.runfolder import RunFolder, latest_run
 from tfscale.suite.spec import Case, Measure
 from tfscale.suite.strategies.base import RankLayout, Session, Strategy
 from tfscale.suite.workload import Feature, Flops, OptimizerSpec, Workload
@@ -90,6 +90,11 @@ def case(preset: str = "good", devices: int = 2, strategy: str = "Ranks", **axes
     )
 
 
+def numbered(presets: Sequence[str]) -> list[Case]:
+    """A case a preset, made different by a variable that nothing reads."""
+    return [case(preset, env={"NCCL_TEST": str(number)}) for number, preset in enumerate(presets)]
+
+
 def launcher(**options: Any) -> LocalLauncher:
     return LocalLauncher(worker=WORKER, preload=(), modules_of=lambda case: [], **options)
 
@@ -114,6 +119,12 @@ def sweep(cases: list[Case], results: Path, ranks: Launcher, measure: Measure = 
         environment={"host": "here"},
         **options,
     )
+
+
+def latest(results: Path) -> RunFolder | None:
+    """The newest run under `results`, to be resumed; None where there is none."""
+    found = latest_run(results)
+    return RunFolder(found) if found else None
 
 
 def ports_of(plans: list[RankPlan]) -> list[int]:

@@ -6,7 +6,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from tests.toy_workload import SGD, ToyShape
+from toy_workload import SGD, ToyShape
 from tfscale.suite.workload import BuildContext, random
 
 

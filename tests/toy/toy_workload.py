@@ -22,12 +22,12 @@ class Toy(Workload):
 
     name = "toy"
     sample = "sample"
-    model_module = "tests.toy_model"
-    data_module = "tests.toy_model"
+    data_module = "toy_model"
     presets: Mapping[str, ToyShape] = {"tiny": ToyShape(), "pool": ToyShape(pool=8), "wide": ToyShape(width=64, hidden=2048)}
 
-    def __init__(self, optimizer: OptimizerSpec) -> None:
+    def __init__(self, optimizer: OptimizerSpec, model_module: str = "toy_model") -> None:
         self.optimizer = optimizer
+        self.model_module = model_module
 
     def parameters(self, preset: str) -> int:
         s = self.presets[preset]
@@ -56,3 +56,6 @@ class Toy(Workload):
 SGD = Toy(OptimizerSpec("sgd", 0.05))
 ADAGRAD = Toy(OptimizerSpec("adagrad", 0.05))
 ADAMW = Toy(OptimizerSpec("adamw", 0.01, {"weight_decay": 0.01}, clip_global_norm=1.0))
+LOUD = Toy(OptimizerSpec("sgd", 0.0), "toy_loud")
+HUGE = Toy(OptimizerSpec("sgd", 0.05), "toy_huge")
+DYNAMIC = Toy(OptimizerSpec("sgd", 0.05), "toy_dynamic")

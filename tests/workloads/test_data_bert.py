@@ -110,7 +110,7 @@ def test_a_folder_of_another_length_or_vocabulary_is_refused(sample_folders: dic
     with pytest.raises(DataError, match="sequence_length 128, but the preset needs 512"):
         data.open_data(longer, sample_folders["bert"])
     smaller = dataclasses.replace(SHAPE, vocabulary_size=100)
-    with pytest.raises(DataError, match="vocabulary_size .* at most 100"):
+    with pytest.raises(DataError, match=r"vocabulary_size .* at most 100"):
         data.open_data(smaller, sample_folders["bert"])
 
 

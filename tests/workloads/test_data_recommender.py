@@ -61,14 +61,7 @@ def test_packed_and_plain_files_give_the_same_records(tmp_path: Path) -> None:
     (tmp_path / "a.tsv.gz").write_bytes(gzip.compress(text))
     seen: list[tuple[int, int, str]] = []
     plain, packed = (
-        make(
-            "recommender",
-            tmp_path / name,
-            tmp_path / f"out-{name}",
-            preset="micro",
-            files=1,
-            progress=lambda *at: seen.append(at),
-        )
+        make("recommender", tmp_path / name, tmp_path / f"out-{name}", files=1, progress=lambda *at: seen.append(at))
         for name in ("a.tsv", "a.tsv.gz")
     )
     assert plain.records == packed.records == 3

@@ -60,7 +60,7 @@ def test_an_empty_folder_and_no_folder(workload: str, tmp_path: Path) -> None:
     preset = {"bert": "tiny", "vit": "micro"}[workload]
     with pytest.raises(DataError, match=r"holds no .* it is empty"):
         make(workload, tmp_path / "empty", tmp_path / "out", preset=preset)
-    with pytest.raises(DataError, match="--from .*nowhere does not exist"):
+    with pytest.raises(DataError, match=r"--from .*nowhere does not exist"):
         make(workload, tmp_path / "nowhere", tmp_path / "out", preset=preset)
     (tmp_path / "empty" / "a.pdf").write_bytes(b"x")
     with pytest.raises(DataError, match=r"it holds 1 other files \(.pdf\)"):
@@ -71,7 +71,7 @@ def test_an_empty_folder_and_no_folder(workload: str, tmp_path: Path) -> None:
 def test_an_output_folder_in_use_is_kept(tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "mine").write_text("x")
-    with pytest.raises(DataError, match="--out .* already holds something"):
+    with pytest.raises(DataError, match=r"--out .* already holds something"):
         make("bert", tmp_path, tmp_path / "out", preset="tiny")
     assert (tmp_path / "out" / "mine").read_text() == "x"
 

@@ -143,7 +143,7 @@ def test_a_folder_that_fits_is_opened(tmp_path: Path) -> None:
     manifest = _written(tmp_path, 2, [_numbered(4)])
     assert open_folder(tmp_path, "bert", exactly={"sequence_length": 8}, at_most={"sequence_length": 8}) == manifest
     manifest.paths(tmp_path)[1].unlink()
-    with pytest.raises(DataError, match="lacks data-00001-of-00002.tfrecord"):
+    with pytest.raises(DataError, match=r"lacks data-00001-of-00002.tfrecord"):
         open_folder(tmp_path, "bert")
 
 
@@ -155,5 +155,5 @@ def test_no_manifest_and_a_foreign_one(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"not a tfscale.data/1 manifest: schema: .*make the data again"):
         read_manifest(tmp_path)
     (tmp_path / "manifest.json").write_text("{")
-    with pytest.raises(DataError, match="not a tfscale.data/1 manifest"):
+    with pytest.raises(DataError, match=r"not a tfscale.data/1 manifest"):
         read_manifest(tmp_path)

@@ -41,6 +41,7 @@ class Bert(Workload):
     name = "bert"
     sample = "sequence"
     model_module = "tfscale.workloads.bert.model"
+    data_module = "tfscale.workloads.bert.data"
     presets: Mapping[str, BertShape] = presets.read(__file__, BertShape)
     optimizer = OptimizerSpec("adamw", 1e-4, {"weight_decay": 0.01}, clip_global_norm=1.0)
 

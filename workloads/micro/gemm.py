@@ -1,6 +1,6 @@
 """The measured matmul peak of this machine, per precision and XLA value: what a step's share of the peak is judged by.
 
-    python -m tfscale.workloads.micro.gemm --json --cores 0,1 --budget 60
+    python -m tfscale.workloads.micro.gemm --json --cores 0,1 --budget-s 60
 
 A call runs a chain y = ((a b) c) b) c ... of equal-sized products, each on the result of the one before, so none can be
 folded, shared or left out; the chain's own result is checked against numpy in float64. The process pins itself before
@@ -24,7 +24,6 @@ from tfscale.suite.record import Quantity, unknown
 from tfscale.suite.spec import Precision, Xla
 from tfscale.suite.workload import random
 
-SCHEMA = "tfscale.gemm/1"
 PRECISIONS: tuple[str, ...] = ("float32", "tf32", "mixed_bfloat16", "mixed_float16")
 XLAS: tuple[str, ...] = ("none", "cluster")
 _MOST_MATMULS, _CALL_FLOPS = 16, 2**35
@@ -56,13 +55,13 @@ SIZES: tuple[Size, ...] = (
 
 @dataclass(frozen=True)
 class GemmRow:
-    """One size under one precision and XLA value. `flops` is the rate over all `cores` (or of one accelerator)."""
+    """One size under one precision and XLA value. `flops_per_s` is the rate of all `cores`, or of one accelerator."""
 
     precision: str
     xla: str
     size: Size | None
     """None where the precision is missing altogether."""
-    flops: Quantity
+    flops_per_s: Quantity
     best: bool
     """Whether this is the fastest size of its precision and XLA value."""
     device: str
@@ -199,14 +198,14 @@ def _chain(precision: str, xla: str, matmuls: int) -> Callable[..., Any]:
 
     tf.config.experimental.enable_tensor_float_32_execution(precision == "tf32")
 
-    # The operands are arguments: constants of the graph could be folded.
-    @tf.function(jit_compile=xla == "cluster" or None, autograph=False)
     def chain(a: Any, b: Any, c: Any) -> Any:
         for number in range(matmuls):
             a = tf.matmul(a, c if number % 2 else b)
         return a
 
-    return chain
+    # The operands stay arguments: constants of the graph could be folded.
+    compiled: Callable[..., Any] = tf.function(chain, jit_compile=xla == "cluster" or None, autograph=False)
+    return compiled
 
 
 def _checked(result: Any, operands: tuple[Any, Any, Any], precision: str, size: Size) -> tuple[float, float]:
@@ -245,9 +244,11 @@ def _missing(precision: str, device: str) -> str | None:
     return None if capable else "TF32 needs an NVIDIA GPU of compute capability 8.0 or later"
 
 
-def as_json(rows: Sequence[GemmRow]) -> dict[str, Any]:
-    """The JSON document of `tfscale bench gemm --json`."""
-    return {"schema": SCHEMA, "rows": [{**asdict(row), "flops": row.flops.model_dump(mode="json")} for row in rows]}
+def as_json(row: GemmRow) -> dict[str, Any]:
+    """A row of the `tfscale.gemm/1` document; m, n and k are null where the precision is missing altogether."""
+    size = asdict(row.size) if row.size else dict.fromkeys(("m", "n", "k", "origin"))
+    rest = {name: value for name, value in vars(row).items() if name != "size"}
+    return {**rest, **size, "flops_per_s": row.flops_per_s.model_dump(mode="json")}
 
 
 def parse_size(text: str) -> Size:
@@ -255,13 +256,14 @@ def parse_size(text: str) -> Size:
     sides = [int(side) for side in text.split("x")]
     if len(sides) not in (1, 3) or min(sides) < 1:
         raise ValueError(f"size {text!r} is neither one side nor MxNxK")
-    return Size(*sides, origin="given") if len(sides) == 3 else Size(*sides * 3)
+    m, n, k = sides if len(sides) == 3 else sides * 3
+    return Size(m, n, k, "given")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m tfscale.workloads.micro.gemm", description="Measured matmul peak.")
-    parser.add_argument("--json", action="store_true", help="print one JSON document instead of lines")
-    parser.add_argument("--budget", type=float, default=60.0, help="seconds in all")
+    parser.add_argument("--json", action="store_true", help="print the rows as a JSON list")
+    parser.add_argument("--budget-s", type=float, default=60.0, help="seconds in all")
     parser.add_argument("--precision", nargs="+", choices=get_args(Precision), default=PRECISIONS)
     parser.add_argument("--xla", nargs="+", choices=[name for name in get_args(Xla) if name in XLAS], default=XLAS)
     parser.add_argument("--size", nargs="+", type=parse_size, default=SIZES, help="side, or MxNxK")
@@ -269,17 +271,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
     chosen = parser.parse_args(arguments)
     if chosen.cores:
         os.sched_setaffinity(0, {int(core) for core in chosen.cores.split(",")})
-    rows = measure(chosen.budget, chosen.precision, chosen.xla, chosen.size)
-    print(json.dumps(as_json(rows)) if chosen.json else "\n".join(map(_line, rows)))
+    rows = measure(chosen.budget_s, chosen.precision, chosen.xla, chosen.size)
+    print(json.dumps([as_json(row) for row in rows]) if chosen.json else "\n".join(map(_line, rows)))
 
 
 def _line(row: GemmRow) -> str:
     size = f"{row.size.m:5} x {row.size.n:5} x {row.size.k:5}" if row.size else "all sizes"
     head = f"{row.precision:15} {row.xla:8} {size:21}"
-    if row.flops.value is None:
-        return f"{head}  -  {row.flops.reason}"
-    low, high = (f"{value / 1e9:.1f}" for value in row.flops.ci95) if row.flops.ci95 else ("?", "?")
-    rate = f"{row.flops.value / 1e9:10.1f} GFLOP/s [{low}, {high}]"
+    if row.flops_per_s.value is None:
+        return f"{head}  -  {row.flops_per_s.reason}"
+    low, high = (f"{value / 1e9:.1f}" for value in row.flops_per_s.ci95) if row.flops_per_s.ci95 else ("?", "?")
+    rate = f"{row.flops_per_s.value / 1e9:10.1f} GFLOP/s [{low}, {high}]"
     return f"{head}  {rate}, {row.cores} cores{'  best' if row.best else ''}"
 
 

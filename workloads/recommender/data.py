@@ -1,4 +1,4 @@
-"""The recommender's input from files: packed records, parsed a whole batch at a time, categories folded into the tables."""
+"""The recommender's input from files: packed records parsed by the batch, categories folded into the tables."""
 
 from pathlib import Path
 from typing import Any

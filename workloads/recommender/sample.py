@@ -39,7 +39,8 @@ def _click_probability(ranks: NDArray[Any], dense: NDArray[Any], draw: np.random
     for values in ranks.T:
         effects = draw.normal(0, 0.4, 256)
         score = score + effects[values % 256]
-    return 1 / (1 + np.exp(-(score - score.mean() + _SHIFT)))
+    probability: NDArray[np.float64] = 1 / (1 + np.exp(-(score - score.mean() + _SHIFT)))
+    return probability
 
 
 def _hexadecimal(values: NDArray[Any], missing: NDArray[Any]) -> list[str]:

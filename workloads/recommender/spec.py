@@ -60,6 +60,7 @@ class Recommender(Workload):
     name = "recommender"
     sample = "sample"
     model_module = "tfscale.workloads.recommender.model"
+    data_module = "tfscale.workloads.recommender.data"
     presets: Mapping[str, RecommenderShape] = presets.read(__file__, RecommenderShape)
 
     def __init__(self, optimizer: OptimizerSpec) -> None:

@@ -46,8 +46,8 @@ def _inside(kind: int, x: NDArray[np.float32], y: NDArray[np.float32], draw: np.
     """Pixels within a disc, a square or a triangle of random place and size."""
     radius, (centre_x, centre_y) = draw.uniform(0.15, 0.35), draw.uniform(0.35, 0.65, 2)
     across, down = np.abs(x - centre_x), y - centre_y
-    if kind == 0:
-        return across**2 + down**2 < radius**2
-    if kind == 1:
-        return np.maximum(across, np.abs(down)) < radius
-    return (np.abs(down) < radius) & (across < (down + radius) / 2)
+    disc = across**2 + down**2 < radius**2
+    square = np.maximum(across, np.abs(down)) < radius
+    triangle = (np.abs(down) < radius) & (across < (down + radius) / 2)
+    shapes: list[NDArray[np.bool_]] = [disc, square, triangle]
+    return shapes[kind]

@@ -17,7 +17,6 @@ from tfscale.workloads.records import DataError, RecordWriter
 
 HEADER_BYTES = 12
 SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp", ".webp", ".gif", ".tif", ".tiff")
-_PROGRESS_EVERY = 100
 
 
 class Options(BaseModel):
@@ -46,6 +45,7 @@ def convert(
     encoded = 0
     for done, position in enumerate(random(seed, 1).permutation(len(paths)), start=1):
         path = paths[int(position)]
+        progress(done, len(paths), "images")
         name = path.relative_to(source)
         try:
             jpeg, height, width, was_encoded = _jpeg(path, options)
@@ -56,8 +56,6 @@ def convert(
         writer.record(header.tobytes() + jpeg)
         sides.append(min(height, width))
         encoded += was_encoded
-        if done % _PROGRESS_EVERY == 0 or done == len(paths):
-            progress(done, len(paths), "images")
     if not sides:
         raise DataError(f"none of the {len(paths)} images of {source} could be read (first: {skipped[0]})")
     return Converted(

@@ -49,6 +49,7 @@ class Vit(Workload):
     name = "vit"
     sample = "image"
     model_module = "tfscale.workloads.vit.model"
+    data_module = "tfscale.workloads.vit.data"
     presets: Mapping[str, VitShape] = presets.read(__file__, VitShape)
     optimizer = OptimizerSpec("adamw", 5e-4, {"weight_decay": 0.05}, clip_global_norm=1.0)
 
