@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
+from tfscale.suite import transport
 from tfscale.suite.launchers.ports import free_ports
 from tfscale.suite.plan import Pass, RankPlan, cores_of
 from tfscale.suite.spec import Case, Measure, Profile
@@ -65,7 +66,7 @@ def plan_launch(
             accelerator=place.accelerator,
             cores=cores[rank],
             cores_per_device=place.cores_per_device,
-            environment={**_devices_shown(layouts, rank, place), **case.env},
+            environment={**_devices_shown(layouts, rank, place), **transport.environment(case.transport), **case.env},
             directory=str(rank_folder(folders.trial, rank)),
             trial_directory=str(folders.trial),
             profile_directory=str(rank_folder(folders.trial, rank)) if pass_ == "profiled" else None,

@@ -1,9 +1,10 @@
-"""No compression: every gradient is summed as it is, packed into buffers of a given size."""
+"""No compression: dense gradients are summed as they are, in packs of a given size; the rows of sparse ones gathered."""
 
 from collections.abc import Sequence
 from typing import Any
 
 from tfscale.suite.exchange.base import Exchange, payload_of
+from tfscale.suite.exchange.sparse import fuse
 
 MIB = 1024 * 1024
 
@@ -30,6 +31,12 @@ class NoCompression(Exchange):
 
         options = tf.distribute.experimental.CommunicationOptions(bytes_per_pack=self._pack_bytes)
         self.payload_bytes = payload_of([*gradients, riders])
+        groups = fuse(gradients)
+        dense = [place for place, gradient in enumerate(gradients) if not isinstance(gradient, tf.IndexedSlices)]
         # Riders go first: the collectives run over the list in reverse, in the order in which the backward pass ends.
-        summed = context.all_reduce(tf.distribute.ReduceOp.SUM, [riders, *gradients], options)
-        return list(summed[1:]), summed[0]
+        sent = [riders, *(gradients[place] for place in dense), *(group.slices for group in groups)]
+        summed = context.all_reduce(tf.distribute.ReduceOp.SUM, sent, options)
+        means = dict(zip(dense, summed[1:], strict=False))
+        for group, gathered in zip(groups, summed[1 + len(dense) :], strict=True):
+            means.update(zip(group.places, group.split(gathered), strict=True))
+        return [means[place] for place in range(len(gradients))], summed[0]

@@ -43,4 +43,4 @@ class Independent(Strategy):
 
         control = Control(Path(plan.trial_directory), plan.rank, plan.world, plan.measure.first_step_s)
         strategy: Any = tf.distribute.OneDeviceStrategy(devices.names(plan)[0])
-        return SideBySideSession(strategy, plan.first_replica, control, plan.world)
+        return SideBySideSession(strategy, plan.first_replica, control)

@@ -13,15 +13,14 @@ from tfscale.suite.training.step import TrainStep
 class SideBySideSession(SynchronousSession):
     """One replica of its own, and the control file that it shares with the others."""
 
-    def __init__(self, strategy: Any, first_replica: int, control: Control, world: int) -> None:
+    def __init__(self, strategy: Any, first_replica: int, control: Control) -> None:
         super().__init__(strategy, first_replica)
         self._control = control
-        self._world = world
 
     def runner(self, replica_step: TrainStep, feed: Feed, steps_per_call: int) -> TrainRunner:
         feed.place(self.devices)
         inner = SynchronousRunner(self, replica_step, feed, steps_per_call)
-        return SideBySideRunner(inner, self._control, self._world)
+        return SideBySideRunner(inner, self._control)
 
     def close(self) -> None:
         """Nobody leaves before all have ended: a replica alone on the machine would run faster."""
@@ -29,16 +28,11 @@ class SideBySideSession(SynchronousSession):
 
 
 class SideBySideRunner:
-    """Dispatches on its own replica; control comes from the file. Counts are of the whole job, assumed to keep pace.
+    """Dispatches on its own replica; control comes from the file. Counts are of this replica alone."""
 
-    The job's samples are this replica's times the number of replicas: each counts its own, and all of a job take
-    batches of one size.
-    """
-
-    def __init__(self, inner: SynchronousRunner, control: Control, world: int) -> None:
+    def __init__(self, inner: SynchronousRunner, control: Control) -> None:
         self._inner = inner
         self._control = control
-        self._world = world
         self._started = False
 
     def trace(self) -> None:
@@ -55,21 +49,20 @@ class SideBySideRunner:
             self._control.barrier()
             self._started = True
         number = self._control.dispatched(control)
-        return SideBySidePending(self._inner.dispatch(steps, 0.0), self._control, number, self._world)
+        return SideBySidePending(self._inner.dispatch(steps, 0.0), self._control, number)
 
 
 class SideBySidePending:
-    def __init__(self, inner: SynchronousPending, control: Control, number: int, world: int) -> None:
+    def __init__(self, inner: SynchronousPending, control: Control, number: int) -> None:
         self._inner = inner
         self._control = control
         self._number = number
-        self._world = world
 
     def fetch(self) -> Fetched:
         own = self._inner.fetch()
         return Fetched(
             step=own.step,
-            samples=own.samples * self._world,
+            samples=own.samples,
             loss=own.loss,
             skipped=own.skipped,
             control=self._control.value(self._number),

@@ -41,14 +41,17 @@ def quantity(value: float, unit: str, statistic: str, *, kind: Kind = "measured"
 
 
 def mean(values: ArrayLike, unit: str = "s") -> Quantity:
-    """Mean of a block series (n,) of the steady window, with its `within_trial` interval (none below 8 blocks).
+    """Mean of a positive block series (n,) of the steady window, with its `within_trial` interval (none below 8 blocks).
 
-    Blocks have equal steps, so the mean over blocks of seconds per step is elapsed time / steps.
-    Raises ValueError for an empty series.
+    Blocks have equal steps, so the mean over blocks of seconds per step is elapsed time / steps. The interval is
+    formed on the logarithm (half-width: the mean's, relative), so that it stays positive and the throughput's is its
+    reciprocal; where it is narrow that is the plain one. Raises ValueError for an empty series.
     """
     series = _series(values)
     centre, half = float(series.mean()), mean_half_width(series)
-    interval = (centre - half, centre + half) if math.isfinite(half) else None
+    # Beyond e^3 either way the blocks say nothing about their mean.
+    known = centre > 0 and half / centre < 3
+    interval = (centre * math.exp(-half / centre), centre * math.exp(half / centre)) if known else None
     return quantity(
         centre, unit, "mean", n_samples=series.size, ci95=interval, ci_method=WITHIN_TRIAL if interval else None
     )

@@ -21,7 +21,7 @@ _WATCHED_GROUPS = 10
 """Blocks during which K may still grow: the first were maybe slow because they compiled."""
 _LARGEST_GROWTH = 16.0
 """Per enlargement: the time of a short group is mostly fetch latency and says little about a long one."""
-_MARGIN = 1.25
+_MARGIN = 1.05
 """Over block_s, so that noise does not make blocks shorter than it."""
 
 

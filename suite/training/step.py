@@ -138,10 +138,13 @@ def _times(gradient: Any, factor: Any) -> Any:
 
 def flat_variables(model: Model) -> list[Any]:
     """The trainable variables as TensorFlow's own, in the model's order: Keras' wrappers and shards taken apart."""
-    import keras
-
     flat: list[Any] = []
     for variable in model.variables:
-        inner = variable.value if isinstance(variable, keras.Variable) else variable
-        flat.extend(inner.variables if hasattr(inner, "variables") and not hasattr(inner, "handle") else [inner])
+        inner = variable.value if _is_keras(variable) else variable
+        flat.extend(inner.variables if hasattr(inner, "variables") else [inner])
     return flat
+
+
+def _is_keras(variable: Any) -> bool:
+    """By name: the class that `keras.Variable` stands for is not the same in every version."""
+    return any(base.__module__.partition(".")[0] == "keras" for base in type(variable).__mro__)

@@ -19,7 +19,7 @@ _CONTAINERS = {
     "_Retval",
     "_Arg",
 }
-_NOT_KERNELS = {"train", "train_step", "fit"}
+_NOT_KERNELS = {"train", "train_step", "fit", "multi_step_on_iterator", "convert_to_tensor"}
 
 
 def both(ours: Any, theirs: Any) -> dict[str, Any]:

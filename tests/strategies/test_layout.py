@@ -39,7 +39,12 @@ def test_one_process_for_all_devices() -> None:
 
 def test_process_per_device_or_per_host() -> None:
     per_device = layout(case("multi_worker_mirrored", devices=4, hosts=2))
-    assert per_device == [("worker", 0, 0, 1, 0), ("worker", 1, 0, 1, 1), ("worker", 2, 1, 1, 2), ("worker", 3, 1, 1, 3)]
+    assert per_device == [
+        ("worker", 0, 0, 1, 0),
+        ("worker", 1, 0, 1, 1),
+        ("worker", 2, 1, 1, 2),
+        ("worker", 3, 1, 1, 3),
+    ]
     per_host = layout(case("multi_worker_mirrored", devices=4, hosts=2, ranks="host"))
     assert per_host == [("worker", 0, 0, 2, 0), ("worker", 1, 1, 2, 2)]
 

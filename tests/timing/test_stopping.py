@@ -56,7 +56,7 @@ def test_warm_up_does_not_count_against_precision() -> None:
         (1, 0.2, 1),
         (1, 100.0, 1),
         (1, 0.05, 5),  # 1.25 x 0.2 s / 0.05 s
-        (4, 0.1, 10),
+        (4, 0.1, 9),  # 4 x 1.05 x 0.2 / 0.1 = 8.4
         (1, 1e-5, 16),  # no more than 16-fold at once
         (1, 0.0, 16),
     ],

@@ -5,8 +5,8 @@ from typing import Any
 import keras
 import numpy as np
 import tensorflow as tf
-
 from toy_workload import SGD, ToyShape
+
 from tfscale.suite.workload import BuildContext, random
 
 

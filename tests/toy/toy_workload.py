@@ -23,7 +23,11 @@ class Toy(Workload):
     name = "toy"
     sample = "sample"
     data_module = "toy_model"
-    presets: Mapping[str, ToyShape] = {"tiny": ToyShape(), "pool": ToyShape(pool=8), "wide": ToyShape(width=64, hidden=2048)}
+    presets: Mapping[str, ToyShape] = {
+        "tiny": ToyShape(),
+        "pool": ToyShape(pool=8),
+        "wide": ToyShape(width=64, hidden=2048),
+    }
 
     def __init__(self, optimizer: OptimizerSpec, model_module: str = "toy_model") -> None:
         self.optimizer = optimizer

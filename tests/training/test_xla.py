@@ -9,7 +9,9 @@ COMPILED = "I0000 device_compiler.h:208] Compiled cluster using XLA!  This line 
 
 def test_only_auto_sets_flags() -> None:
     assert xla.environment("none") == xla.environment("cluster") == {}
-    assert xla.environment("auto", "--tf_xla_min_cluster_size=2")["TF_XLA_FLAGS"].startswith("--tf_xla_min_cluster_size=2 ")
+    assert xla.environment("auto", "--tf_xla_min_cluster_size=2")["TF_XLA_FLAGS"].startswith(
+        "--tf_xla_min_cluster_size=2 "
+    )
 
 
 def test_cluster_needs_a_marked_function() -> None:

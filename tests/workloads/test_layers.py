@@ -117,11 +117,18 @@ def test_recompute_evaluates_again_and_gives_the_same_gradients(jit: bool) -> No
     def f(x, w):
         return tf.sin(x @ w)
 
+    def step(f, *arguments):
+        with tf.GradientTape() as tape:
+            tape.watch(arguments)
+            # Not a linear function: the gradient that arrives must not be a constant that the compiler folds.
+            loss = tf.reduce_sum(tf.square(f(*arguments)))
+        return tape.gradient(loss, arguments)
+
     arguments = (_normal(4, 6), _normal(6, 6, seed=1))
-    compiled = tf.function(lambda *a: _value_and_gradients(layers.recompute(f), *a), jit_compile=jit)
-    for one, other in zip(compiled(*arguments), _value_and_gradients(f, *arguments), strict=True):
+    compiled = tf.function(lambda *a: step(layers.recompute(f), *a), jit_compile=jit)
+    for one, other in zip(compiled(*arguments), step(f, *arguments), strict=True):
         assert float(tf.reduce_max(tf.abs(one - other))) < 1e-5
     if jit:
         hlo = compiled.experimental_get_compiler_ir(*arguments)(stage="optimized_hlo")
         # x w, x w again, and its two gradients: the compiler has not merged the first two.
-        assert hlo.count(" dot(") + hlo.count("__onednn$matmul") + hlo.count("$DotGeneral") >= 4, hlo
+        assert hlo.count(" dot(") >= 4, hlo
