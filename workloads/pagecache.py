@@ -24,6 +24,16 @@ class PageCache(BaseModel):
     reason: str | None = None
 
 
+    @property
+    def found(self) -> str | None:
+        """What is true, in a word: warm, cold, or how much is resident; None where it could not be measured."""
+        if self.resident_fraction is None:
+            return None
+        if self.resident_fraction > 0.95:
+            return "warm"
+        return "cold" if self.resident_fraction < 0.05 else f"{self.resident_fraction:.0%} resident"
+
+
 def prepare(paths: Sequence[Path], state: Literal["warm", "cold"]) -> PageCache:
     """Bring `paths` into `state` and measure. A file system that ignores the request shows in `resident_fraction`."""
     for path in paths:

@@ -18,9 +18,7 @@ class Mirrored(Strategy):
     def refuses(self, case: Case, machine: Machine) -> str | None:
         if case.hosts != 1:
             return f"mirrored runs in one process on one host, not on {case.hosts} hosts"
-        if case.ranks == "host" or case.devices == 1 or "ranks" not in case.model_fields_set:
-            return None
-        return "mirrored has one process for all devices (ranks: host)"
+        return None
 
     def open(self, plan: RankPlan) -> Session:
         import tensorflow as tf

@@ -7,6 +7,7 @@ trains on the same samples however many replicas share them.
 import importlib
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,6 +15,7 @@ import tensorflow as tf
 
 from tfscale.suite.spec import Case
 from tfscale.suite.workload import Batch, Workload
+from tfscale.workloads import pagecache
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -33,6 +35,10 @@ class Feed(ABC):
     @abstractmethod
     def dataset(self, replica: int) -> Any:
         """An endless tf.data.Dataset of the batches of replica number `replica` of the job."""
+
+    def effective(self) -> dict[str, Any]:
+        """What is true of the input and not only asked for; a None has `<name>_reason` beside it."""
+        return {}
 
 
 class SyntheticFeed(Feed):
@@ -87,6 +93,11 @@ class FilesFeed(Feed):
         self._first = first_replica
         self._directory = directory
         self._iterators: list[Any] = []
+        self._cache = pagecache.prepare_folder(Path(directory), case.input.page_cache)
+
+    def effective(self) -> dict[str, Any]:
+        cache = self._cache
+        return {"page_cache": cache.found, **({"page_cache_reason": cache.reason} if cache.reason else {})}
 
     def place(self, devices: Sequence[str]) -> None:
         for local, device in enumerate(devices):

@@ -40,8 +40,8 @@ class Job:
             )
             model = self._workload.build(case.preset, context)
             self.step = TrainStep(model, self.session, create_exchange(case.exchange), self.options())
-        source = feed.create(self._workload, case, self.plan.first_replica, self.plan.data_directory)
-        self.runner = self.session.runner(self.step, source, case.steps_per_call)
+        self.feed = feed.create(self._workload, case, self.plan.first_replica, self.plan.data_directory)
+        self.runner = self.session.runner(self.step, self.feed, case.steps_per_call)
 
     def options(self) -> StepOptions:
         case = self.plan.case
@@ -70,6 +70,7 @@ class Job:
             **precision.effective(case.precision, self.plan.accelerator),
             **xla.effective(case.xla, self.runner.clusters(), log),
             **self.session.effective(log),
+            **self.feed.effective(),
             "update": options.update,
             "learning_rate": options.learning_rate,
             "tensorflow": tf.__version__,

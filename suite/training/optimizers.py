@@ -5,7 +5,7 @@ second exchange), others do not.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import tensorflow as tf
@@ -124,8 +124,3 @@ def clip_scale(gradients: Sequence[Any], limit: float) -> Any:
     """The factor, at most 1, that brings the global norm down to `limit`; a norm that is not finite gives NaN."""
     norm = global_norm(gradients)
     return tf.where(tf.math.is_finite(norm), tf.minimum(1.0, limit / norm), norm * 0.0)
-
-
-def hyper_of(spec: OptimizerSpec) -> Mapping[str, float]:
-    """All hyper-parameters in force, defaults included."""
-    return rule_of(spec).hyper
