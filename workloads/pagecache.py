@@ -23,7 +23,6 @@ class PageCache(BaseModel):
     bytes: int
     reason: str | None = None
 
-
     @property
     def found(self) -> str | None:
         """What is true, in a word: warm, cold, or how much is resident; None where it could not be measured."""
