@@ -66,10 +66,10 @@ def run(
 
     Example: tfscale run suites/quick.yaml --results results
     """
-    from tfscale.suite import running
+    from tfscale.suite import preparing
 
     try:
-        plan = running.prepare(suite, only=only, trials=trials, launcher=launcher)
+        plan = preparing.prepare(suite, expression=only, trials=trials, launcher=launcher)
     except (ValueError, OSError) as error:
         raise fail(str(error)) from error
     if dry_run:
@@ -78,6 +78,8 @@ def run(
         else:
             display.dry_run(plan.suite, plan.cases, plan.pruned, plan.device_hours, display.out)
         return
+    from tfscale.suite import running
+
     try:
         overrides = {option: str(value) for option, value in (("--trials", trials), ("--launcher", launcher)) if value}
         finished, folder = running.run(plan, results, resume=resume, overrides=overrides)

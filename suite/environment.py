@@ -3,6 +3,7 @@
 Variables come from an allow-list, so that a secret never reaches a record.
 """
 
+import ctypes
 import os
 import platform
 import subprocess
@@ -28,6 +29,8 @@ def host_cores() -> list[int]:
 
 def gpus() -> list[dict[str, Any]] | None:
     """Name and memory of each GPU, by NVML; [] where the driver is not there, None where it does not answer."""
+    if not _loads("libnvidia-ml.so.1"):
+        return []
     import pynvml
 
     try:
@@ -41,6 +44,15 @@ def gpus() -> list[dict[str, Any]] | None:
         return None
     finally:
         pynvml.nvmlShutdown()
+
+
+def _loads(library: str) -> bool:
+    """Whether the library is there: asked first, because the binding takes longer to import than most commands run."""
+    try:
+        ctypes.CDLL(library)
+    except OSError:
+        return False
+    return True
 
 
 def visible_gpus() -> list[str]:

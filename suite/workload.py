@@ -8,12 +8,14 @@ import importlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from tfscale.suite import registry
+
+if TYPE_CHECKING:
+    # Importing numpy takes a sixth of what a quick command may take, and only ranks make batches.
+    import numpy as np
+    from numpy.typing import NDArray
 
 Batch = dict[str, Any]
 """Feature name -> tensor with the batch as its first dimension."""
@@ -102,7 +104,7 @@ class Workload(ABC):
     @abstractmethod
     def synthetic(
         self, preset: str, *, seed: int, index: int, batch: int, options: Mapping[str, Any]
-    ) -> dict[str, NDArray[Any]]:
+    ) -> "dict[str, NDArray[Any]]":
         """The synthetic *global* batch number `index`, a pure function of its arguments (numpy, batch first).
 
         Replica r of n takes rows [r * batch / n, (r + 1) * batch / n), so the same seed gives the same set of
@@ -128,6 +130,8 @@ def load(name: str) -> Workload:
     return workload
 
 
-def random(seed: int, *words: int) -> np.random.Generator:
+def random(seed: int, *words: int) -> "np.random.Generator":
     """A counter-based generator for (seed, words): the same numbers on every machine and rank."""
+    import numpy as np
+
     return np.random.Generator(np.random.Philox(np.random.SeedSequence([seed, *words])))

@@ -10,11 +10,11 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
-from tfscale.suite.rankfiles import SelfCheck
 from tfscale.suite.timing.protocol import Runner
 
 if TYPE_CHECKING:
     from tfscale.suite.plan import RankPlan
+    from tfscale.suite.rankfiles import SelfCheck
     from tfscale.suite.spec import Case
     from tfscale.suite.training.feed import Feed
     from tfscale.suite.training.step import TrainStep
@@ -88,7 +88,7 @@ class Session(ABC):
         """Run `fn(per_replica(global replica number))` once in each local replica; local results, in replica order."""
 
     @abstractmethod
-    def self_check(self, exchange: str) -> SelfCheck:
+    def self_check(self, exchange: str) -> "SelfCheck":
         """One step on probe variables that shows whether updates of every replica arrive, through that exchange."""
 
     @abstractmethod

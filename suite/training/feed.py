@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import tensorflow as tf
 
+from tfscale.suite import pagecache
 from tfscale.suite.spec import Case
 from tfscale.suite.workload import Batch, Workload
-from tfscale.workloads import pagecache
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -10,7 +10,8 @@ import pytest
 from tfscale.suite.registry import UnknownNameError
 from tfscale.suite.workload import load
 from tfscale.workloads import presets
-from tfscale.workloads.recommender.spec import ZIPF_EXPONENT, _indices, adagrad
+from tfscale.workloads.recommender.spec import adagrad
+from tfscale.workloads.recommender.synthetic import ZIPF_EXPONENT, _indices
 
 PUBLISHED = {
     ("bert", "tiny"): 4_433_468,

@@ -5,14 +5,14 @@ Devlin et al., arXiv:1810.04805. The decoder of the masked language model is tie
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from tfscale.suite.workload import Feature, Flops, OptimizerSpec, Workload, random
+from tfscale.suite.workload import Feature, Flops, OptimizerSpec, Workload
 from tfscale.workloads import presets
 from tfscale.workloads.bert import flops
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 MASK_TOKEN = 103
 FIRST_WORD = 999
@@ -76,25 +76,10 @@ class Bert(Workload):
 
     def synthetic(
         self, preset: str, *, seed: int, index: int, batch: int, options: Mapping[str, Any]
-    ) -> dict[str, NDArray[Any]]:
-        s: BertShape = self.shape(preset)
-        rng = random(seed, index)
-        tokens = rng.integers(FIRST_WORD, s.vocabulary_size, (batch, s.sequence_length), dtype=np.int32)
-        # The first position is [CLS], which is never predicted.
-        order = 1 + np.argsort(rng.random((batch, s.sequence_length - 1)), axis=1)
-        positions = np.sort(order[:, : s.predictions].astype(np.int32), axis=1)
-        labels = np.take_along_axis(tokens, positions, axis=1)
-        np.put_along_axis(tokens, positions, MASK_TOKEN, axis=1)
-        second_starts = rng.integers(s.sequence_length // 4, 3 * s.sequence_length // 4, (batch, 1))
-        return {
-            "token_ids": tokens,
-            "segment_ids": (np.arange(s.sequence_length) >= second_starts).astype(np.int32),
-            "padding_mask": np.ones(tokens.shape, np.int32),
-            "mlm_positions": positions,
-            "mlm_ids": labels,
-            "mlm_weights": np.ones(positions.shape, np.float32),
-            "next_sentence": rng.integers(0, 2, batch, dtype=np.int32),
-        }
+    ) -> "dict[str, NDArray[Any]]":
+        from tfscale.workloads.bert.synthetic import global_batch
+
+        return global_batch(self.shape(preset), seed, index, batch)
 
 
 BERT = Bert()

@@ -5,14 +5,14 @@ Dosovitskiy et al., arXiv:2010.11929.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from tfscale.suite.workload import Feature, Flops, OptimizerSpec, Workload, random
+from tfscale.suite.workload import Feature, Flops, OptimizerSpec, Workload
 from tfscale.workloads import presets
 from tfscale.workloads.vit import flops
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 
 @dataclass(frozen=True)
@@ -70,13 +70,10 @@ class Vit(Workload):
 
     def synthetic(
         self, preset: str, *, seed: int, index: int, batch: int, options: Mapping[str, Any]
-    ) -> dict[str, NDArray[Any]]:
-        s: VitShape = self.shape(preset)
-        rng = random(seed, index)
-        return {
-            "image": rng.standard_normal((batch, s.image_size, s.image_size, s.channels), np.float32),
-            "label": rng.integers(0, s.classes, batch, dtype=np.int32),
-        }
+    ) -> "dict[str, NDArray[Any]]":
+        from tfscale.workloads.vit.synthetic import global_batch
+
+        return global_batch(self.shape(preset), seed, index, batch)
 
 
 VIT = Vit()

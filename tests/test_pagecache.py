@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from tfscale.workloads import pagecache
+from tfscale.suite import pagecache
 
 
 def test_warm_and_cold_are_measured(tmp_path: Path) -> None:

@@ -9,8 +9,6 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from tfscale.workloads.records import read_manifest
-
 
 class PageCache(BaseModel):
     """What was asked for and what is true, for the record."""
@@ -51,8 +49,8 @@ def prepare(paths: Sequence[Path], state: Literal["warm", "cold"]) -> PageCache:
 
 
 def prepare_folder(directory: Path, state: Literal["warm", "cold"]) -> PageCache:
-    """`prepare` for the files that a data folder's manifest names. Raises DataError where there is none."""
-    return prepare(read_manifest(directory).paths(directory), state)
+    """`prepare` for every file below a data folder, whatever its format."""
+    return prepare(sorted(path for path in directory.rglob("*") if path.is_file()), state)
 
 
 def drop(path: Path) -> None:
