@@ -124,9 +124,9 @@ def compare(quick: bool, forked: Bench, fresh: Bench, case: Case, folder: Path) 
                 launches.append(launch_s)
         return walls[True], walls[False]
 
-    least, most = (2, 2) if quick else (4, 16)
+    least, most = (2, 2) if quick else (3, 12)
     fresh_s, forked_s, ratio = stats.pairs_until(
-        pair, least=least, most=most, enough=lambda r: stats.half_width(r) < 0.05
+        pair, least=least, most=most, enough=lambda r: stats.half_width(r) < 0.2
     )
     name = f"{case.workload} {case.preset}, two ranks"
     saved = stats.mean_difference(fresh_s, forked_s, "s")

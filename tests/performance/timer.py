@@ -26,7 +26,7 @@ def run(quick: bool) -> Part:
 
 
 def of_workload(name: str, quick: bool) -> list[Row]:
-    arguments = ["--segments", "2", "--seconds", "1"] if quick else ["--segments", "6", "--seconds", "4"]
+    arguments = ["--segments", "2", "--seconds", "1"] if quick else ["--segments", "4", "--seconds", "3"]
     found: list[dict[str, Any]] = []
 
     def pair(_: int) -> tuple[float, float]:
@@ -36,7 +36,7 @@ def of_workload(name: str, quick: bool) -> list[Row]:
     def narrow(_: Quantity) -> bool:
         return len(found) >= least and all(stats.half_width(ratio(found, index)) <= WIDTH for index in (0, 1))
 
-    least, most = (2, 2) if quick else (4, 24)
+    least, most = (2, 2) if quick else (4, 16)
     stats.pairs_until(pair, least=least, most=most, enough=narrow)
     bound = Bound("holds", 1.0, width=WIDTH, strict=not quick)
     note = f"blocks of {found[0]['block_steps']} steps"
