@@ -4,6 +4,7 @@ Exit codes: 0 good, 1 a finding (an invalid or failed case), 2 usage or bad inpu
 """
 
 import json
+import os
 import sys
 from pathlib import Path
 from typing import Annotated, Any
@@ -37,7 +38,7 @@ def fail(message: str, code: int = USAGE) -> typer.Exit:
 
 
 def answer(document: Any) -> None:
-    sys.stdout.write(json.dumps(document, indent=1, allow_nan=False) + "\n")
+    display.out.file.write(json.dumps(document, indent=1, allow_nan=False) + "\n")
 
 
 @app.command()
@@ -87,11 +88,15 @@ def run(
         raise fail(str(error)) from error
     except OSError as error:
         raise fail(str(error), FAILED) from error
-    page = _write_report(folder, report or folder / "report.html")
     if as_json:
         answer(finished.model_dump(mode="json", by_alias=True))
     else:
         display.summary(finished, display.out)
+    try:
+        page = _write_report(folder, report or folder / "report.html")
+    except (ValueError, OSError) as error:
+        raise fail(f"the results are stored in {folder}, but there is no report: {error}", FAILED) from error
+    if not as_json:
         display.out.print(f"report: {page}", soft_wrap=True, highlight=False)
     raise typer.Exit(running.exit_code(finished))
 
@@ -122,11 +127,13 @@ def _write_report(results: Path, output: Path) -> Path:
     from tfscale.reports import page
     from tfscale.suite import rankfiles, store
 
+    if output.exists() and not output.is_file():
+        raise ValueError(f"-o {output} is not a file that can be replaced; name an HTML file")
     loaded = store.load_run(results)
     for warning in loaded.warnings:
         err.print(f"skipped: {warning}", style="yellow", markup=False, soft_wrap=True)
     html = page.scaling_report(loaded.run, loaded.blocks, store.other_runs(loaded.folder))
-    rankfiles.write_atomic(output, html.encode())
+    rankfiles.write_atomic(output.resolve(), html.encode())
     return output
 
 
@@ -251,7 +258,7 @@ def main() -> None:
     try:
         app(prog_name="tfscale")
     except BrokenPipeError:
-        sys.stderr.close()
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or the interpreter complains when it ends
         raise SystemExit(GOOD) from None
 
 

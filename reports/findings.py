@@ -103,9 +103,12 @@ def _within(scope: object) -> str:
     return " within one trial" if scope == "within_trial" else ""
 
 
-def doubts(cases: pd.DataFrame, failed: pd.DataFrame, single: int) -> list[Finding]:
-    """What a reader must know before trusting the rest. `single`: cases with one trial only."""
+def doubts(cases: pd.DataFrame, failed: pd.DataFrame, single: int, missing: int = 0) -> list[Finding]:
+    """What a reader must know before trusting the rest. `single`: cases with one trial only; `missing`: never run."""
     found = []
+    if missing:
+        words = text.plural(missing, "case was", "cases were")
+        found.append(Finding("", f"Interrupted: {words} not run; --resume does the rest.", tone="bad"))
     for status, words, tone in (
         ("INVALID", "INVALID: shown in the table, left out of every chart and comparison.", "bad"),
         ("SUSPECT", "SUSPECT: read the reasons before use.", "doubt"),

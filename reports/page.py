@@ -70,7 +70,7 @@ def _context(run: Run, blocks: Mapping[str, Mapping[str, NDArray[Any]]], others:
         "invented": summary.invented(quantities),
         "scaling_findings": findings.scaling(cases, shares),
         "precision_findings": findings.precision(maps.speeds(made_maps)),
-        "doubts": findings.doubts(cases, failed, int((cases["trials"] == 1).sum())),
+        "doubts": findings.doubts(cases, failed, int((cases["trials"] == 1).sum()), len(run.missing)),
         "nothing_to_compare": summary.nothing_to_compare(cases, failed, pruned),
         "cases_lead": summary.cases_lead(quantities),
         "tables": case_table.tables(cases, quantities, shares, summary.reasons(run)),

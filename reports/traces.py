@@ -1,6 +1,5 @@
 """Block-time traces: the series of every case, in words for the page and as small charts."""
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,12 +11,11 @@ from tfscale.reports import case_table, frames, text
 from tfscale.reports.figures import trace
 from tfscale.suite.record import Record, Run
 from tfscale.suite.timing.job import merge
-from tfscale.suite.timing.series import BlockSeries
+from tfscale.suite.timing.series import series_of_ranks
 
 Arrays = Mapping[str, NDArray[Any]]
 APART = ("independent",)
 """Strategies whose ranks do not run in lockstep."""
-_RANK = re.compile(r"rank(\d+)[/._](.+)")
 
 
 @dataclass(frozen=True)
@@ -28,22 +26,12 @@ class Trace:
     caption: str
 
 
-def ranks_of(arrays: Arrays) -> list[BlockSeries]:
-    """The series of each rank in a trial's blocks.npz: its fields under `rank<r>/`, or bare where there is one rank."""
-    fields: dict[int, dict[str, NDArray[Any]]] = {}
-    for key, values in arrays.items():
-        found = _RANK.match(key)
-        number, name = (int(found[1]), found[2]) if found else (0, key)
-        fields.setdefault(number, {})[name] = values
-    return [BlockSeries.from_arrays(fields[number]) for number in sorted(fields) if "group_end_ns" in fields[number]]
-
-
 def series(arrays: Arrays, lockstep: bool, one_clock: bool) -> pd.DataFrame:
     """The job's blocks as rows: elapsed_s at the end of each block, and its mean step_ms.
 
     Ranks that are not in lockstep (independent replicas) have no job blocks: rank 0 stands for all.
     """
-    ranks = [rank for rank in ranks_of(arrays) if len(rank)]
+    ranks = [rank for rank in series_of_ranks(arrays) if len(rank)]
     if not ranks:
         return pd.DataFrame({"elapsed_s": [], "step_ms": []}, dtype=float)
     offsets = [0.0] * len(ranks) if one_clock else None

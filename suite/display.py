@@ -17,7 +17,16 @@ from tfscale.suite.spec import Case, Suite
 err = Console(stderr=True, highlight=False)
 """Progress, tables and messages; stdout is kept for what a program reads."""
 
-out = Console(highlight=False, width=None if sys.stdout.isatty() else 240)
+
+class Stdout(Console):
+    """Leaves a closed pipe to the entry point, which knows that it is no error."""
+
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError
+
+
+_TERMINAL = sys.stdout is not None and sys.stdout.isatty()
+out = Stdout(highlight=False, width=None if _TERMINAL else 240)
 """Stdout, for what the command was asked for."""
 
 DEFAULTS = {
@@ -67,7 +76,8 @@ def dry_run(suite: Suite, kept: Sequence[Case], pruned: Sequence[Pruned], hours:
             for p in (p for p in pruned if p.reason == reason):
                 out.print(f"    {escape(brief(p.case))}", style="dim")
     trials = suite.measure.max_trials or suite.measure.trials
-    out.print(f"\nat most {hours:.2f} device-hours ({trials} trials of {suite.measure.budget_s:g} s timed at most)")
+    timed = f"{suite.measure.steps} steps" if suite.measure.steps else f"{suite.measure.budget_s:g} s timed at most"
+    out.print(f"\nat most {hours:.2f} device-hours ({trials} trials of {timed})")
 
 
 def varying_axes(axes: Sequence[dict[str, Any]]) -> list[str]:
@@ -145,6 +155,8 @@ def summary(run: Run, console: Console) -> None:
     for failure in run.failed:
         rank = "" if failure.rank is None else f" on rank {failure.rank}"
         console.print(f"failed: {brief(failure.case)}: {failure.classification}{rank}: {failure.reason}", markup=False)
+    if run.missing:
+        console.print(f"interrupted: {len(run.missing)} cases were not run; `--resume` does the rest")
     if run.pruned:
         console.print(f"pruned: {len(run.pruned)} (see the report, or `tfscale run --dry-run`)")
 

@@ -51,9 +51,8 @@ class Sweep:
             if self.interrupt.after_case():
                 break
             done = [record for record in known.records if record.case_id == case.id]
-            failed = [failure for failure in known.failures if failure.case_id == case.id]
             try:
-                self.run_case(case, done, failed)
+                self.run_case(case, done)
             except Stopped:
                 self._tell("stopping", case)
                 break
@@ -61,11 +60,11 @@ class Sweep:
         self.folder.write_run(document)
         return document
 
-    def run_case(self, case: Case, done: list[Record], failed: list[Failure]) -> list[Record]:
+    def run_case(self, case: Case, done: list[Record]) -> list[Record]:
         """All trials of one case that are missing, then its profiled pass. Returns the records of the case."""
         measure = self.bench.measure
         self._tell("case_started", case)
-        tried = {record.trial for record in done} | {failure.trial for failure in failed}
+        tried = {record.trial for record in done}  # what failed before is tried again: its cause may be gone
         for trial in range(measure.max_trials or measure.trials):
             if trial in tried:
                 self._remaining.skip(1)
@@ -163,8 +162,13 @@ class Sweep:
             records=tuple(records),
             failed=tuple(failures),
             pruned=tuple(self.pruned),
+            missing=tuple(self._missing(records, failures)),
             environment=self.environment,
         )
+
+    def _missing(self, records: Sequence[Record], failures: Sequence[Failure]) -> list[str]:
+        ended = {record.case_id for record in records} | {failure.case_id for failure in failures}
+        return [case.id for case in self.cases if case.id not in ended]
 
     def _tell(self, kind: Kind, case: Case, trial: int | None = None, **detail: Any) -> None:
         self.notify(Notice(kind, case, trial, detail, self._remaining.seconds))

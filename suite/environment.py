@@ -9,11 +9,11 @@ import platform
 import subprocess
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import psutil
 
-from tfscale.suite.spec import ENV_ALLOWED_PREFIXES
+from tfscale.suite.spec import Accelerator, recordable
 from tfscale.suite.strategies.base import Machine
 
 PACKAGES = (
@@ -72,18 +72,19 @@ def _gpu(nvml: Any, index: int) -> dict[str, Any]:
     }
 
 
-def accelerator(requested: str) -> str:
-    """cpu, gpu or tpu: what `cluster.accelerator` means on this host."""
+def accelerator(requested: Accelerator) -> Literal["cpu", "gpu", "tpu"]:
+    """What `cluster.accelerator` means on this host."""
     if requested != "auto":
         return requested
     return "gpu" if gpus() and not _installed("tensorflow-cpu") else "cpu"
 
 
-def machine(requested: str) -> Machine:
+def machine(requested: Accelerator) -> Machine:
     """This host as pruning sees it, for the accelerator that the suite asks for."""
     kind = accelerator(requested)
     tpus = len(list(Path("/dev").glob("accel*"))) if kind == "tpu" else 0
-    return Machine(cores=len(host_cores()), gpus=len(visible_gpus()) if kind == "gpu" else 0, tpus=tpus)
+    gpu_count = len(visible_gpus()) if kind == "gpu" else 0
+    return Machine(cores=len(host_cores()), gpus=gpu_count, tpus=tpus, kind=kind)
 
 
 def _installed(package: str) -> str | None:
@@ -111,11 +112,7 @@ def capture() -> dict[str, Any]:
         "os": platform.platform(),
         "python": platform.python_version(),
         "packages": {name: found for name in PACKAGES if (found := _installed(name))},
-        "variables": {
-            name: value
-            for name, value in sorted(os.environ.items())
-            if name.startswith(ENV_ALLOWED_PREFIXES) and name != "TF_CONFIG"
-        },
+        "variables": {name: value for name, value in sorted(os.environ.items()) if recordable(name)},
         "load_average": list(os.getloadavg()),
         "tfscale": {"version": _installed("tfscale"), "git": git_state(Path(__file__).resolve().parent.parent)},
     }

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from tfscale.suite import registry, workload
+from tfscale.suite.exchange import base as exchange
 from tfscale.suite.spec import Case
 
 if TYPE_CHECKING:
@@ -125,7 +126,7 @@ def _case(source: "Source", point: Point, where: Where) -> Case:
         raise explain(source, where, Case, error) from error
     try:
         registry.check("strategies", case.strategy)
-        registry.check("exchanges", case.exchange.partition("(")[0].strip())
+        exchange.create(case.exchange)
         workload.load(case.workload).shape(case.preset)
     except (ValueError, ImportError, TypeError, AttributeError) as error:
         axis = next((a for a in ("workload", "strategy", "exchange", "preset") if a in str(error)), "workload")

@@ -53,6 +53,8 @@ def merge(
         )
     except ValueError as error:
         raise MergeError(str(error)) from error
+    except Exception as error:  # a user's workload is asked for names and FLOPs: its fault must not end the sweep
+        raise MergeError(f"workload {case.workload}: {type(error).__name__}: {error}") from error
     write_arrays(folder / BLOCKS, block_arrays(ranks))
     return record
 
@@ -85,6 +87,9 @@ def record_of(
     peak = peaks.of_record(environment, effective) if plan.accelerator == "gpu" else None
     per_replica = peak.flops_per_s if peak else None
     quantities["mfu"] = mfu(flops, quantities["step_time"], case.devices, per_replica, reason=NO_PEAK)
+    effective["final_loss_scale"] = ranks[0].result.final_loss_scale
+    if ranks[0].result.final_loss_scale is None:
+        effective["final_loss_scale_reason"] = f"{case.precision} has no loss scale"
     if peak:
         effective["peak_source"] = peak.source
     checks = (*_checks(ranks, strategy, timing, notes), learning)

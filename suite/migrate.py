@@ -7,7 +7,7 @@ from typing import Any
 Document = dict[str, Any]
 MIGRATIONS: dict[str, Callable[[Document], Document]] = {}
 """Schema name -> a function that returns the document under the next version's schema, `schema` included."""
-_NAME = re.compile(r"^(?P<kind>tfscale\.[a-z]+)/(?P<version>[0-9]+)$")
+_NAME = re.compile(r"^(?P<kind>tfscale\.[a-z]+)/(?P<version>[0-9]{1,9})$")
 
 
 class SchemaError(ValueError):

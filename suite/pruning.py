@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from tfscale.suite import registry
+from tfscale.suite.exchange.parse import parse
 from tfscale.suite.record import Pruned
 from tfscale.suite.spec import Case, Measure
 from tfscale.suite.strategies.base import Machine, Strategy
@@ -35,6 +36,12 @@ def refusal(case: Case, machine: Machine, launcher: str) -> str | None:
 
 
 def _hardware(case: Case, machine: Machine, strategy: Strategy, launcher: str) -> str | None:
+    if machine.kind == "gpu" and not machine.gpus:
+        return "cluster.accelerator is gpu, and no GPU is visible here"
+    if machine.kind == "tpu" and not machine.tpus:
+        return "cluster.accelerator is tpu, and there is no TPU here"
+    if machine.kind == "tpu" and case.strategy != "tpu":
+        return f"{case.strategy} on a TPU: only the strategy tpu runs there"
     if not machine.gpus and case.precision == "tf32":
         return "tf32 needs an NVIDIA GPU of compute capability 8.0 or later; there is no GPU"
     per_host = -(-case.devices // case.hosts)
@@ -57,7 +64,7 @@ def _transport(case: Case, machine: Machine, strategy: Strategy, launcher: str) 
 
 
 def _exchange(case: Case, machine: Machine, strategy: Strategy, launcher: str) -> str | None:
-    if case.exchange == "none":
+    if parse(case.exchange).name == "none":
         return None
     if case.devices == 1:
         return f"exchange {case.exchange} with one replica: nothing is exchanged"

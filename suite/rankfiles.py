@@ -48,11 +48,15 @@ def write_atomic(path: Path, data: bytes) -> None:
     """Write `data` to a temporary name beside `path`, sync it to disk, and rename it into place."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    with temporary.open("wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.rename(path)
+    try:
+        with temporary.open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.rename(path)
+    except OSError:
+        temporary.unlink(missing_ok=True)
+        raise
 
 
 def write_result(directory: Path, result: RankResult) -> None:

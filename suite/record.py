@@ -182,6 +182,8 @@ class Run(Strict):
     records: tuple[Record, ...]
     failed: tuple[Failure, ...]
     pruned: tuple[Pruned, ...]
+    missing: tuple[str, ...] = ()
+    """Ids of cases that were not run: the run was interrupted, and `--resume` does the rest."""
     environment: dict[str, Any] = {}
 
     model_config = ConfigDict(populate_by_name=True)

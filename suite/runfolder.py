@@ -119,12 +119,16 @@ def utc_now() -> str:
     return datetime.datetime.now(datetime.UTC).isoformat(timespec="milliseconds")
 
 
+def runs_of(results: Path) -> list[Path]:
+    """The run folders under `results`, oldest first."""
+    if not results.is_dir():
+        return []
+    return sorted((path for path in results.iterdir() if (path / SUITE).is_file()), key=lambda path: path.name)
+
+
 def latest_run(results: Path) -> Path | None:
     """The newest run folder under `results`, None where there is none."""
-    if not results.is_dir():
-        return None
-    runs = [path for path in results.iterdir() if (path / SUITE).is_file()]
-    return max(runs, key=lambda path: path.name, default=None)
+    return next(reversed(runs_of(results)), None)
 
 
 def dump(document: BaseModel) -> bytes:

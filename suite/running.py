@@ -2,7 +2,6 @@
 
 import os
 from pathlib import Path
-from typing import Literal, cast
 
 import yaml
 
@@ -15,7 +14,7 @@ from tfscale.suite.planner import Place
 from tfscale.suite.preparing import Prepared
 from tfscale.suite.progress import Progress
 from tfscale.suite.record import Run
-from tfscale.suite.runfolder import RunFolder, StoreError, latest_run
+from tfscale.suite.runfolder import SUITE, RunFolder, latest_run, runs_of
 from tfscale.suite.spec import Case, Suite
 
 DATA = ".data"
@@ -59,17 +58,18 @@ def run(prepared: Prepared, results: Path, *, resume: bool, overrides: dict[str,
 
 
 def _resumed(prepared: Prepared, results: Path) -> RunFolder:
-    """The newest run of this very suite under `results` (or at it)."""
-    try:
-        folder = RunFolder.open(results)
-    except StoreError as error:
-        raise NothingToResumeError(f"--resume: {error}") from error
-    stored = (folder.path / "suite.yaml").read_text(encoding="utf-8")
-    if yaml.safe_load(stored) != yaml.safe_load(prepared.text):
-        raise NothingToResumeError(
-            f"--resume: the newest run there, {folder.run}, is of another suite (or this one has changed since)"
-        )
-    return folder
+    """The newest run of this very suite under `results`, or the run folder `results` itself."""
+    candidates = [results] if (results / SUITE).is_file() else runs_of(results)
+    for path in reversed(candidates):
+        try:
+            stored = yaml.safe_load((path / SUITE).read_text(encoding="utf-8"))
+        except (OSError, ValueError, yaml.YAMLError):
+            continue  # not a run of ours, or damaged: it cannot be this suite's
+        if stored == yaml.safe_load(prepared.text):
+            return RunFolder(path)
+    raise NothingToResumeError(
+        f"--resume: no run of this suite in {results} ({len(candidates)} of others, or of an older text of it)"
+    )
 
 
 def _launcher(name: str) -> Launcher:
@@ -79,7 +79,7 @@ def _launcher(name: str) -> Launcher:
 
 def _place(suite: Suite) -> Place:
     cores = environment.host_cores()
-    accelerator = cast(Literal["cpu", "gpu", "tpu"], environment.accelerator(suite.cluster.accelerator))
+    accelerator = environment.accelerator(suite.cluster.accelerator)
     # Fixed by the whole suite, not by what --only leaves of it: a case must have the same cores whenever it is run.
     fitting = [n for n in (-(-case.devices // case.hosts) for case in suite.cases) if n <= len(cores)]
     per_device = suite.cluster.cores_per_device or default_cores_per_device(len(cores), max(fitting, default=1))
@@ -106,6 +106,8 @@ def _reproduce(folder: Path, case: Case, overrides: dict[str, str]) -> str:
 
 
 def exit_code(finished: Run) -> int:
-    """0 all good; 1 a finding: a case failed or is INVALID."""
+    """0 all good; 1 a finding: a case failed or is INVALID; 3 interrupted before all cases were run."""
+    if finished.missing:
+        return 3
     invalid = any(case.validity.status == "INVALID" for case in finished.cases)
     return 1 if finished.failed or invalid else 0

@@ -5,6 +5,7 @@ Everything here is data; expansion is in matrix.py, pruning in pruning.py, readi
 
 import hashlib
 import json
+import re
 from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
@@ -13,6 +14,7 @@ Precision = Literal["float32", "tf32", "mixed_bfloat16", "mixed_float16"]
 Xla = Literal["none", "cluster", "auto"]
 Collective = Literal["auto", "ring", "nccl"]
 Transport = Literal["auto", "tcp", "rdma", "gdr"]
+Accelerator = Literal["auto", "cpu", "gpu", "tpu"]
 ScalingMode = Literal["weak", "strong", "accumulated"]
 
 ENV_ALLOWED_PREFIXES = (
@@ -31,6 +33,17 @@ ENV_ALLOWED_PREFIXES = (
 )
 ENV_READ_AT_IMPORT = ("TF_", "XLA_", "OMP_", "KMP_", "MKL_", "ONEDNN_", "DNNL_", "CUDA_", "MALLOC_")
 """Variables with these prefixes may be read when TensorFlow is imported: such a case gets fresh interpreters."""
+
+
+_FOREIGN = ("TF_CONFIG", "TF_VAR_", "TF_TOKEN_", "TF_CLI_", "TF_WORKSPACE", "TF_DATA_DIR")
+"""Terraform has the same prefix; TF_CONFIG is planned, never taken over."""
+_SECRET = re.compile(r"TOKEN|SECRET|PASSW|CREDENTIAL|API|(^|_)KEY(_|$)", re.IGNORECASE)
+
+
+def recordable(name: str) -> bool:
+    """Whether a variable may be set by a suite and may stand in a record: ours to know, and no secret by its name."""
+    known = name.startswith(ENV_ALLOWED_PREFIXES) and not name.startswith(_FOREIGN)
+    return known and not _SECRET.search(name) and bool(re.fullmatch(r"[A-Z][A-Z0-9_]*", name))
 
 
 class Document(BaseModel):
@@ -87,12 +100,14 @@ class Case(Document):
     @field_validator("env")
     @classmethod
     def _only_allowed_variables(cls, env: dict[str, str]) -> dict[str, str]:
-        for name in env:
-            if not name.startswith(ENV_ALLOWED_PREFIXES) or name == "TF_CONFIG":
+        for name, value in env.items():
+            if not recordable(name):
                 allowed = ", ".join(prefix + "*" for prefix in ENV_ALLOWED_PREFIXES)
                 raise ValueError(
-                    f"variable {name!r} may not be set by a suite (allowed: {allowed}, TF_CONFIG excepted)"
+                    f"variable {name!r} may not be set by a suite (allowed: {allowed}; no TF_CONFIG, no secret)"
                 )
+            if "\0" in value:
+                raise ValueError(f"variable {name!r} has a value with a NUL character")
         return env
 
     @model_validator(mode="after")
@@ -195,7 +210,7 @@ class Cluster(Document):
     """Where ranks run. Only the local launcher exists so far; see the launchers' registry."""
 
     launcher: str = "local"
-    accelerator: Literal["auto", "cpu", "gpu", "tpu"] = "auto"
+    accelerator: Accelerator = "auto"
     """auto: GPUs where the driver shows some and the installed TensorFlow is not the CPU-only build, else CPU cores."""
     hosts: list[str] = []
     cores_per_device: int | None = Field(default=None, ge=1)

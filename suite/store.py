@@ -7,6 +7,7 @@ Writing is in runfolder.py, the query over all records in history.py.
 import json
 import os
 import zipfile
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,6 +21,8 @@ from tfscale.suite.migrate import SchemaError, migrate
 from tfscale.suite.rankfiles import BLOCKS, read_arrays
 from tfscale.suite.record import CASE_SCHEMA, RECORD_SCHEMA, RUN_SCHEMA, CaseResult, Failure, Record, Run
 from tfscale.suite.runfolder import FAILURE, PROFILE, RECORD, RUN, RunFolder, StoreError
+from tfscale.suite.spec import Case
+from tfscale.suite.timing.series import series_of_ranks
 
 FAILURE_SCHEMA = "tfscale.failure/1"
 Model = TypeVar("Model", bound=BaseModel)
@@ -65,7 +68,7 @@ def find_records(path: Path) -> Found:
         try:
             _take(file, found)
         except UnreadableError as error:
-            found.warnings.append(f"{error}; skipped")
+            found.warnings.append(str(error))
     begun: dict[tuple[str, str], str] = {}
     for record in found.records:
         case = (record.run, record.case_id)
@@ -78,9 +81,13 @@ def _take(file: Path, found: Found) -> None:
     if file.name == FAILURE:
         found.failures.append(_read(file, Failure, None))
     elif file.name.endswith(".tmp"):
-        found.warnings.append(f"{file}: left over from a write that was interrupted; skipped")
+        found.warnings.append(f"{file}: left over from a write that was interrupted")
     else:
         record = read_record(file)
+        try:
+            Case.model_validate(record.case)
+        except ValidationError as error:
+            raise UnreadableError(f"{file}: a case that this version does not know: {_first(error)}") from error
         found.records.append(record)
         found.folders[record.id] = file.parent
 
@@ -109,7 +116,8 @@ def load_run(path: Path) -> LoadedRun:
     holder = next((p for p in (start, *start.resolve().parents) if (p / RUN).is_file()), None)
     folder = holder if holder is not None else RunFolder.open(path).path
     found = find_records(path if holder is not None else folder)
-    run, warnings = _stored_run(folder), found.warnings
+    warnings = found.warnings
+    run = _stored_run(folder, warnings)
     run = run.model_copy(
         update={
             "cases": tuple(case_results(found.records)),
@@ -127,11 +135,13 @@ def other_runs(folder: Path) -> list[str]:
     )
 
 
-def _stored_run(folder: Path) -> Run:
+def _stored_run(folder: Path, warnings: list[str]) -> Run:
+    """run.json; where it is missing or damaged, a document that says only what the folder's name does."""
     try:
         return _read(folder / RUN, Run, RUN_SCHEMA)
     except UnreadableError as error:
-        raise StoreError(str(error)) from error
+        warnings.append(f"{error}; the page is made from the records alone")
+        return Run(run=folder.name, suite=folder.name, created="unknown", cases=(), records=(), failed=(), pruned=())
 
 
 def _blocks(found: Found, warnings: list[str]) -> dict[str, dict[str, NDArray[Any]]]:
@@ -139,9 +149,12 @@ def _blocks(found: Found, warnings: list[str]) -> dict[str, dict[str, NDArray[An
     for record in found.records:
         path = found.folders[record.id] / record.files.get("blocks", BLOCKS)
         try:
-            blocks[record.id] = read_arrays(path)
-        except (OSError, ValueError, zipfile.BadZipFile) as error:
-            warnings.append(f"{path}: no block times ({error}); skipped")
+            arrays = read_arrays(path)
+            series_of_ranks(arrays)
+        except (OSError, ValueError, KeyError, EOFError, zlib.error, zipfile.BadZipFile) as error:
+            warnings.append(f"{path}: no block times ({type(error).__name__}: {error})")
+        else:
+            blocks[record.id] = arrays
     return blocks
 
 
@@ -170,6 +183,9 @@ def _read(path: Path, model: type[Model], schema: str | None) -> Model:
     except SchemaError as error:
         raise UnreadableError(f"{path}: {error}") from error
     except ValidationError as error:
-        first: Any = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"]) or "the document"
-        raise UnreadableError(f"{path}: not a document of this schema: {where}: {first['msg']}") from error
+        raise UnreadableError(f"{path}: not a document of this schema: {_first(error)}") from error
+
+
+def _first(error: ValidationError) -> str:
+    first: Any = error.errors()[0]
+    return f"{'.'.join(str(part) for part in first['loc']) or 'the document'}: {first['msg']}"

@@ -4,7 +4,9 @@ A workload's entry point names a `Workload`. Planning, listing and dry runs read
 `model_module`, whose `build(shape, context)` returns a `Model`, and `data_module` for input from files.
 """
 
+import contextlib
 import importlib
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -122,11 +124,20 @@ class Workload(ABC):
 
 
 def load(name: str) -> Workload:
-    """The workload registered as `name`, or the one that `package.module:factory` names (an instance or a callable)."""
-    found = registry.load("workloads", name)
-    workload = found if isinstance(found, Workload) else found()
+    """The workload registered as `name`, or the one that `package.module:factory` names (an instance or a callable).
+
+    Raises ValueError for whatever goes wrong: a user's module may raise anything, and what it prints goes to stderr.
+    """
+    try:
+        with contextlib.redirect_stdout(sys.stderr):
+            found = registry.load("workloads", name)
+            workload = found if isinstance(found, Workload) else found()
+    except registry.UnknownNameError:
+        raise
+    except (Exception, SystemExit) as error:
+        raise ValueError(f"workload {name!r} cannot be loaded: {type(error).__name__}: {error}") from error
     if not isinstance(workload, Workload):
-        raise TypeError(f"workload {name!r} is a {type(workload).__name__}, not a tfscale.suite.workload.Workload")
+        raise ValueError(f"workload {name!r} is a {type(workload).__name__}, not a tfscale.suite.workload.Workload")
     return workload
 
 

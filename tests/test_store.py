@@ -106,7 +106,7 @@ def test_an_unreadable_or_missing_file_is_reported(run: Run, tmp_path: Path) -> 
 def test_a_left_over_temporary_file_is_reported(run: Run, tmp_path: Path) -> None:
     left = record_files(tmp_path)[0].with_name(".record.json.123.tmp")
     left.write_text("{")
-    assert store.find_records(tmp_path).warnings == [f"{left}: left over from a write that was interrupted; skipped"]
+    assert store.find_records(tmp_path).warnings == [f"{left}: left over from a write that was interrupted"]
 
 
 def test_an_older_schema_is_migrated(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

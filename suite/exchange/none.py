@@ -19,8 +19,8 @@ class NoCompression(Exchange):
     name = "none"
 
     def __init__(self, pack_mib: float = 25.0) -> None:
-        if pack_mib < 0:
-            raise TypeError(f"pack_mib is {pack_mib}, and must not be negative")
+        if not isinstance(pack_mib, int | float) or pack_mib < 0:
+            raise TypeError(f"pack_mib is {pack_mib!r}, and must be a number of MiB, 0 or more")
         self._pack_bytes = int(pack_mib * MIB)
 
     def reduce(self, context: Any, gradients: Sequence[Any], riders: Any) -> tuple[list[Any], Any]:

@@ -41,6 +41,8 @@ class Machine:
     cores: int
     gpus: int | None
     tpus: int | None = 0
+    kind: Literal["cpu", "gpu", "tpu"] = "cpu"
+    """What cases are to run on; asked for by the suite, or found."""
 
 
 class TrainRunner(Runner, Protocol):

@@ -1,5 +1,6 @@
 """What the block timer brings home: every group of steps that a rank dispatched, and which of them are timed blocks."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
@@ -117,3 +118,19 @@ class BlockSeries:
         for name in ("begin_ns", "first", "stop"):
             loaded[name] = int(loaded[name])
         return cls(**loaded)
+
+
+_RANK = re.compile(r"rank(\d+)[/._](.+)")
+
+
+def series_of_ranks(arrays: Mapping[str, NDArray[Any]]) -> list[BlockSeries]:
+    """The series of each rank in a trial's blocks.npz: its fields under `rank<r>/`, or bare where there is one rank.
+
+    KeyError for a rank with a missing field.
+    """
+    found: dict[int, dict[str, NDArray[Any]]] = {}
+    for key, values in arrays.items():
+        match = _RANK.match(key)
+        number, name = (int(match[1]), match[2]) if match else (0, key)
+        found.setdefault(number, {})[name] = values
+    return [BlockSeries.from_arrays(found[number]) for number in sorted(found) if "group_end_ns" in found[number]]

@@ -23,10 +23,10 @@ def apply(precision: Precision) -> None:
 
 
 def effective(precision: Precision, accelerator: str) -> dict[str, Any]:
-    """`math`, the arithmetic of matrix products as read back, and `math_reason` where it is not what was asked for."""
-    if accelerator == "tpu":
+    """`math`, the arithmetic of matrix products on the devices that are there, and `math_reason` where it is another."""
+    if accelerator == "tpu" and tf.config.list_logical_devices("TPU"):
         return _tpu(precision)
-    if accelerator == "gpu":
+    if accelerator == "gpu" and tf.config.list_logical_devices("GPU"):
         return _gpu(precision, _compute_capability())
     return _cpu(precision, _cpu_flags())
 

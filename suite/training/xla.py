@@ -4,6 +4,8 @@ none: XLA compiles nothing of the model. cluster: each replica's forward and bac
 and gradients travel after it has ended. auto: TensorFlow clusters what it likes, everywhere in the step.
 """
 
+import os
+import re
 from typing import Any
 
 from tfscale.suite.spec import Xla
@@ -27,7 +29,11 @@ def effective(xla: Xla, must_compile: int, log: str | None) -> dict[str, Any]:
         log: the rank's log, or None where there is none.
     """
     if xla == "none":
-        return {"xla": "none"} if must_compile == 0 else {"xla": "cluster", "xla_clusters": must_compile}
+        if must_compile:
+            return {"xla": "cluster", "xla_clusters": must_compile}
+        if automatic():
+            return {"xla": "auto", "xla_reason": "TF_XLA_FLAGS in the environment turns clustering on"}
+        return {"xla": "none"}
     if xla == "cluster":
         if must_compile:
             return {"xla": "cluster", "xla_clusters": must_compile}
@@ -37,6 +43,11 @@ def effective(xla: Xla, must_compile: int, log: str | None) -> dict[str, Any]:
     if COMPILED_LINE in log:
         return {"xla": "auto"}
     return {"xla": None, "xla_reason": "TensorFlow did not log that it compiled a cluster"}
+
+
+def automatic() -> bool:
+    """Whether flags in the environment make TensorFlow cluster by itself."""
+    return bool(re.search(r"tf_xla_auto_jit=[12]", os.environ.get("TF_XLA_FLAGS", "")))
 
 
 def count_must_compile(graph: Any, but: str) -> int:
