@@ -203,6 +203,7 @@ def data_make(
     option: Annotated[
         list[str] | None, typer.Option(help="NAME=VALUE, an option of the workload's data; may be repeated.")
     ] = None,
+    files: Annotated[int, typer.Option(min=1, help="TFRecord files to spread the records over.")] = 16,
     seed: Annotated[int, typer.Option(min=0, help="Seed of every random choice.")] = 0,
     as_json: Json = False,
 ) -> None:
@@ -217,7 +218,9 @@ def data_make(
     try:
         chosen = preset or next(iter(workloads.load(workload).presets))
         with display.counter(f"{workload} records") as progress:
-            manifest = make.make(workload, source, out, preset=chosen, options=options, seed=seed, progress=progress)
+            manifest = make.make(
+                workload, source, out, preset=chosen, options=options, seed=seed, files=files, progress=progress
+            )
     except (ValueError, ImportError) as error:
         raise fail(str(error)) from error
     except OSError as error:
