@@ -43,7 +43,7 @@ def test_create() -> None:
     assert isinstance(create("none(pack_mib=4)"), NoCompression)
     with pytest.raises(ValueError, match="pack"):
         create("none(pack_mb=4)")
-    with pytest.raises(ValueError, match="negative"):
+    with pytest.raises(ValueError, match="must be a number of MiB"):
         create("none(pack_mib=-1)")
     with pytest.raises(UnknownNameError, match="did you mean 'none'"):
         create("nome")
