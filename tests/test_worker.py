@@ -81,7 +81,6 @@ def test_profile_has_a_trace_a_rank(tmp_path: Path) -> None:
 
 
 ERRORS: dict[str, tuple[dict[str, Any], str]] = {
-    "a name that is not there": ({"workload": "toy_workload:NONE"}, "AttributeError"),
     "out of memory": ({"workload": "toy_workload:HUGE"}, "oom"),
     "not compilable": ({"workload": "toy_workload:DYNAMIC", "xla": "cluster"}, "xla_unsupported"),
 }
@@ -90,15 +89,16 @@ ERRORS: dict[str, tuple[dict[str, Any], str]] = {
 @pytest.mark.parametrize("name", ERRORS)
 def test_errors_are_told_before_the_rank_ends(name: str, tmp_path: Path) -> None:
     axes, reason = ERRORS[name]
-    if name == "a name that is not there":
-        with pytest.raises(AttributeError):
-            toy_ranks.run(toy(**axes), tmp_path)
-        return
     ran = toy_ranks.run(toy(**axes), tmp_path)
     assert ran.codes == [1]
     told = [event for event in ran.events() if event["event"] == "error"]
     assert told[-1]["reason"] == reason, told[-1]["detail"]
     assert "Traceback" in told[-1]["detail"]
+
+
+def test_a_workload_that_is_not_there_starts_no_rank(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="toy_workload:NONE"):
+        toy_ranks.run(toy(workload="toy_workload:NONE"), tmp_path)
 
 
 def test_a_rank_that_finds_other_replicas_than_planned_ends(tmp_path: Path) -> None:
