@@ -5,24 +5,33 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from tfscale.suite.record import Quantity
+from tfscale.suite.record import Kind, Quantity
 from tfscale.suite.timing.statistics import quantity
 from tfscale.suite.timing.trials import paired_ratio, student_half_width
 
 
 def mean_difference(base: Sequence[float], other: Sequence[float], unit: str) -> Quantity:
-    """Mean of base - other over pairs, with Student's interval (none for a single pair)."""
+    """Arithmetic mean of base - other over pairs, with Student's interval (none for a single pair)."""
     differences = np.asarray(base, dtype=np.float64) - np.asarray(other, dtype=np.float64)
-    return mean(differences.tolist(), unit, kind="derived")
-
-
-def mean(values: Sequence[float], unit: str, *, kind: str = "measured") -> Quantity:
-    """Arithmetic mean of independent values with Student's interval (none for a single value)."""
-    series = np.asarray(values, dtype=np.float64)
-    centre = float(series.mean())
-    half = student_half_width(series) if series.size > 1 else math.inf
+    centre = float(differences.mean())
+    half = student_half_width(differences) if differences.size > 1 else math.inf
     interval = (centre - half, centre + half) if math.isfinite(half) else None
-    return quantity(centre, unit, "mean", kind=kind, n_trials=series.size, n_samples=series.size, ci95=interval)  # type: ignore[arg-type]
+    return _quantity(centre, interval, unit, "mean difference", "derived", differences.size)
+
+
+def mean(values: Sequence[float], unit: str) -> Quantity:
+    """Geometric mean of independent positive values with Student's interval on logs (none for a single value)."""
+    logs = np.log(np.asarray(values, dtype=np.float64))
+    centre = float(logs.mean())
+    half = student_half_width(logs) if logs.size > 1 else math.inf
+    interval = (math.exp(centre - half), math.exp(centre + half)) if half < 300 else None
+    return _quantity(math.exp(centre), interval, unit, "geometric mean", "measured", logs.size)
+
+
+def _quantity(
+    value: float, interval: tuple[float, float] | None, unit: str, statistic: str, kind: Kind, n: int
+) -> Quantity:
+    return quantity(value, unit, statistic, kind=kind, n_trials=n, n_samples=n, ci95=interval)
 
 
 def half_width(ratio: Quantity) -> float:

@@ -12,11 +12,11 @@ from tfscale.suite.timing.trials import paired_ratio
 WORKLOADS = ("bert", "vit", "recommender")
 WIDTH = 0.02
 METHOD = (
-    "The bare loop is model, tape, our update rule, tf.function, perf_counter and one host fetch a block of as many steps "
-    "as the timer's. Both run in one process in alternating segments A B B A, so that frequency and neighbours are the "
-    "same for both; where memory falls differs from process to process, so one process gives one pair and the interval "
-    "is Student's over processes (log ratios), more of them until it is no wider than +-2 %. Mean and median are those "
-    "of the record: steady window, blocks."
+    "The bare loop: a batch from the same pool on the device, model, tape, our update rule, tf.function, perf_counter, and "
+    "one host fetch a block of as many steps as the timer's. Both run in one process in alternating segments A B B A, so "
+    "that frequency and neighbours are the same for both; where memory falls differs from process to process, so one "
+    "process gives one pair and the interval is Student's over processes (log ratios), more of them until it is no wider "
+    "than +-2 %. Mean and median are those of the record: steady window, blocks."
 )
 
 

@@ -67,8 +67,20 @@ class Bare:
         slots, updater = create_slots(rule, variables), Updater(rule, "compiled")
         number = tf.Variable(0, dtype=tf.int64)
 
+        size = own.synthetic_pool(case.preset)
+        made = [
+            own.synthetic(
+                case.preset, seed=case.seed, index=k, batch=case.step_batch, options={"index": case.input.index}
+            )
+            for k in range(size)
+        ]
+        pool = {name: tf.constant(np.stack([batch[name] for batch in made])) for name in made[0]}
+
         @tf.function(autograph=False)
-        def step(batch: Any) -> Any:
+        def step() -> Any:
+            # Where a batch comes from is work of the step too, and the same on both sides: a pool on the device.
+            index = number % size if size > 1 else 0
+            batch = {name: tf.gather(value, index) if size > 1 else value[0] for name, value in pool.items()}
             with tf.GradientTape() as tape:
                 loss = model.loss(batch, training=True)
             gradients = tape.gradient(loss, variables)
@@ -77,21 +89,14 @@ class Bare:
             number.assign_add(1)
             return loss
 
-        options = {"index": case.input.index}
-        pool = [
-            own.synthetic(case.preset, seed=case.seed, index=index, batch=case.step_batch, options=options)
-            for index in range(own.synthetic_pool(case.preset))
-        ]
-        self.batches = [{name: tf.constant(value) for name, value in batch.items()} for batch in pool]
-        self.step, self.done = step, 0
+        self.step = step
 
     def segment(self, seconds: float, block: int) -> tuple[float, float]:
         """Mean step time of all steps, and the median over blocks of as many steps as the timer's blocks have."""
         stamps = [time.perf_counter()]
         while stamps[-1] - stamps[0] < seconds:
             for _ in range(block):
-                loss = self.step(self.batches[self.done % len(self.batches)])
-                self.done += 1
+                loss = self.step()
             float(loss)
             stamps.append(time.perf_counter())
         blocks = np.diff(stamps) / block

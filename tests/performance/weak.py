@@ -33,12 +33,24 @@ def run(quick: bool) -> Part:
 
 def suite(quick: bool) -> dict[str, Any]:
     budget = 2 if quick else 10
-    base = [{"workload": name, "preset": preset, "per_replica_batch": batch} for name, (preset, batch) in CASES.items()]
-    placed = [("one_device", 1), ("independent", 2), ("multi_worker_mirrored", 2)]
+    placed = [("independent", 2), ("multi_worker_mirrored", 2)]
+    presets = {name: [preset] for name, (preset, _) in CASES.items()}
+    batches = {name: [batch] for name, (_, batch) in CASES.items()}
+    others = [
+        {"workload": name, "preset": preset, "per_replica_batch": batch, "strategy": strategy, "devices": devices}
+        for name, (preset, batch) in CASES.items()
+        for strategy, devices in placed
+    ]
     return {
         "name": "weak-two-cores",
-        "matrix": {},
-        "include": [{**case, "strategy": strategy, "devices": n} for case in base for strategy, n in placed],
+        "matrix": {
+            "workload": list(CASES),
+            "preset": presets,
+            "per_replica_batch": batches,
+            "strategy": ["one_device"],
+            "devices": [1],
+        },
+        "include": others,
         "measure": {"budget_s": budget, "min_s": budget / 2, "trials": 1, "tail_steps": 0, "target": 0.005},
         "cluster": {"launcher": "local", "accelerator": "cpu", "cores_per_device": 1},
     }
