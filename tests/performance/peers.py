@@ -17,7 +17,7 @@ TITLES = {"bert": "BERT small, batch 8, sequence 128", "vit": "ViT Ti/16, batch 
 FIRST_LOSS = {"float32": 1e-5, "mixed_bfloat16": 2e-3}
 LAST_LOSS = {"float32": 2e-3, "mixed_bfloat16": 1e-2}
 """Relative. Rounding grows from step to step (Adam's first updates are near +-rate whatever a gradient's size), and
-for BERT Keras clips a little differently: its global norm takes a sparse gradient's repeated rows without summing them."""
+for BERT the two may clip differently: Keras seems not to sum repeated rows of a sparse gradient in the norm (not tested)."""
 METHOD = (
     "Both train the same cached batch in one process, in alternating segments A B B A; a cell is several processes, and "
     "the interval is Student's over them (t on paired log ratios, one ratio a process). keras-hub: BertBackbone with "
