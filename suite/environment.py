@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 import psutil
 
-from tfscale.suite.spec import Accelerator, recordable
+from tfscale.suite.spec import Accelerator, Cluster, recordable
 from tfscale.suite.strategies.base import Machine
 
 PACKAGES = (
@@ -79,12 +79,13 @@ def accelerator(requested: Accelerator) -> Literal["cpu", "gpu", "tpu"]:
     return "gpu" if gpus() and not _installed("tensorflow-cpu") else "cpu"
 
 
-def machine(requested: Accelerator) -> Machine:
-    """This host as pruning sees it, for the accelerator that the suite asks for."""
-    kind = accelerator(requested)
+def machine(cluster: Cluster) -> Machine:
+    """This host as pruning sees it, for the devices that the suite asks for."""
+    kind = accelerator(cluster.accelerator)
     tpus = len(list(Path("/dev").glob("accel*"))) if kind == "tpu" else 0
     gpu_count = len(visible_gpus()) if kind == "gpu" else 0
-    return Machine(cores=len(host_cores()), gpus=gpu_count, tpus=tpus, kind=kind)
+    per_device = cluster.cores_per_device or 1
+    return Machine(cores=len(host_cores()), gpus=gpu_count, tpus=tpus, kind=kind, cores_per_device=per_device)
 
 
 def _installed(package: str) -> str | None:

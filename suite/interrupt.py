@@ -1,8 +1,11 @@
 """Ctrl-C: once ends a run after the running case, twice ends it now."""
 
+import os
 import signal
 from types import FrameType, TracebackType
 from typing import Any
+
+_FIRST = b"\ntfscale: ending after this case; Ctrl-C again ends now, and `--resume` does the rest\n"
 
 
 class Interrupt:
@@ -32,5 +35,7 @@ class Interrupt:
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
         self.request()
+        if self._requests == 1:
+            os.write(2, _FIRST)  # a handler may interrupt anything, so no library prints here
         if self._requests > 2:  # whatever we are waiting for does not look at us
             raise KeyboardInterrupt

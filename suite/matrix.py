@@ -127,7 +127,7 @@ def _case(source: "Source", point: Point, where: Where) -> Case:
     try:
         registry.check("strategies", case.strategy)
         exchange.create(case.exchange)
-        workload.load(case.workload).shape(case.preset)
+        workload.check(case.workload, case.preset)
     except (ValueError, ImportError, TypeError, AttributeError) as error:
         axis = next((a for a in ("workload", "strategy", "exchange", "preset") if a in str(error)), "workload")
         raise source.error((*where, axis), str(error)) from error

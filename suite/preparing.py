@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from tfscale.suite import catalogue, environment, only, pruning, registry, suitefile
@@ -46,9 +47,19 @@ def prepare(name: str, *, expression: str | None, trials: int | None, launcher: 
         suite = suite.model_copy(update={"cluster": suite.cluster.model_copy(update={"launcher": launcher})})
     registry.check("launchers", suite.cluster.launcher)
     chosen = _chosen(suite.cases, expression)
-    machine = environment.machine(suite.cluster.accelerator)
+    machine = environment.machine(suite.cluster)
     cases, pruned = pruning.prune(chosen, machine, suite.cluster.launcher)
+    _check_data(cases)
     return Prepared(suite, path.read_text(encoding="utf-8"), cases, pruned)
+
+
+def _check_data(cases: Sequence[Case]) -> None:
+    for case in cases:
+        if case.input.path is not None and not Path(case.input.path).is_dir():
+            raise ValueError(
+                f"input.path {case.input.path!r} of case {case.title} is no folder here; `tfscale data make "
+                f"{case.workload} --from PATH --out {case.input.path}` builds it"
+            )
 
 
 def _chosen(cases: Sequence[Case], expression: str | None) -> list[Case]:

@@ -47,8 +47,9 @@ def _hardware(case: Case, machine: Machine, strategy: Strategy, launcher: str) -
     per_host = -(-case.devices // case.hosts)
     if machine.gpus:
         return f"{per_host} devices a host, and there are {machine.gpus} GPUs" if per_host > machine.gpus else None
-    if not machine.tpus and per_host > machine.cores:
-        return f"{per_host} CPU devices a host need a core each, and there are {machine.cores}"
+    if not machine.tpus and per_host * machine.cores_per_device > machine.cores:
+        each = "a core" if machine.cores_per_device == 1 else f"{machine.cores_per_device} cores"
+        return f"{per_host} CPU devices a host need {each} each, and there are {machine.cores}"
     return None
 
 

@@ -44,10 +44,14 @@ class RankResult(BaseModel):
     final_loss_scale: float | None = None
 
 
+TEMPORARY = ".tmp"
+"""Ending of a file that is being written."""
+
+
 def write_atomic(path: Path, data: bytes) -> None:
     """Write `data` to a temporary name beside `path`, sync it to disk, and rename it into place."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    temporary = path.with_name(f".{path.name}.{os.getpid()}{TEMPORARY}")
     try:
         with temporary.open("wb") as file:
             file.write(data)

@@ -15,7 +15,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from tfscale.suite.rankfiles import write_atomic
+from tfscale.suite.rankfiles import TEMPORARY, write_atomic
 from tfscale.suite.record import Failure, Record, Run
 
 RECORD = "record.json"
@@ -67,6 +67,18 @@ class RunFolder:
     def environment(self) -> dict[str, Any]:
         loaded: dict[str, Any] = json.loads((self.path / ENVIRONMENT).read_bytes())
         return loaded
+
+    def created(self) -> str:
+        """When the run began: from run.json where it went on before, else now."""
+        try:
+            return str(json.loads((self.path / RUN).read_bytes())["created"])
+        except (OSError, ValueError, KeyError, TypeError):  # none yet, or damaged: the records do not depend on it
+            return utc_now()
+
+    def remove_leftovers(self) -> None:
+        """Remove the temporary files of writes that were interrupted; only when no other harness writes here."""
+        for path in self.path.rglob(f".*{TEMPORARY}"):
+            path.unlink(missing_ok=True)
 
     def trial(self, case_id: str, trial: int) -> Path:
         return self.path / case_id / str(trial)

@@ -1,11 +1,10 @@
 """From a prepared suite to a finished run: what `tfscale run` does between parsing and printing."""
 
-import os
 from pathlib import Path
 
 import yaml
 
-from tfscale.suite import environment, registry
+from tfscale.suite import environment, registry, workload
 from tfscale.suite.engine import Sweep
 from tfscale.suite.launch import Bench
 from tfscale.suite.launchers.base import Launcher
@@ -34,6 +33,8 @@ def run(prepared: Prepared, results: Path, *, resume: bool, overrides: dict[str,
     facts = environment.capture()
     if folder is None:
         folder = RunFolder.create(results, prepared.text, facts)
+    else:
+        folder.remove_leftovers()
     suite = prepared.suite
     with _launcher(suite.cluster.launcher) as launcher, Progress(len(prepared.cases)) as progress:
         bench = Bench(
@@ -52,6 +53,7 @@ def run(prepared: Prepared, results: Path, *, resume: bool, overrides: dict[str,
             environment=facts,
             pruned=prepared.pruned,
             notify=progress.tell,
+            created=folder.created(),
         )
         with sweep.interrupt:
             return sweep.run(), folder.path
@@ -91,17 +93,15 @@ def _sample(case: Case, results: Path) -> Path | None:
     """The TFRecord folder of a case with input from files; a seeded sample is made where no path is given."""
     if case.input.kind != "files" or case.input.path is not None:
         return None
-    from tfscale.workloads.sample import write_sample
-
     holder = results if latest_run(results) else results.parent
-    return write_sample(case.workload, case.preset, holder / DATA, case.seed)
+    return workload.load(case.workload).sample_data(case.preset, holder / DATA, case.seed)
 
 
 def _reproduce(folder: Path, case: Case, overrides: dict[str, str]) -> str:
     """The command that runs just this case again."""
     import shlex
 
-    words = ["tfscale", "run", os.path.relpath(folder / "suite.yaml"), "--only", f"id={case.id}"]
+    words = ["tfscale", "run", str((folder / SUITE).resolve()), "--only", f"id={case.id}"]
     return shlex.join(words + [word for option in overrides.items() for word in option])
 
 

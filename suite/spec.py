@@ -6,9 +6,9 @@ Everything here is data; expansion is in matrix.py, pruning in pruning.py, readi
 import hashlib
 import json
 import re
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
 Precision = Literal["float32", "tf32", "mixed_bfloat16", "mixed_float16"]
 Xla = Literal["none", "cluster", "auto"]
@@ -51,6 +51,18 @@ class Document(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
+    @field_validator("*", mode="before")
+    @classmethod
+    def _number_means_number(cls, value: Any, info: ValidationInfo) -> Any:
+        # A number of devices that YAML read as `true` or as a word is a mistake of the writer, not a 1.
+        wanted = get_args(cls.model_fields[str(info.field_name)].annotation) or (
+            cls.model_fields[str(info.field_name)].annotation,
+        )
+        numeric = int in wanted or float in wanted
+        if numeric and (isinstance(value, bool) or (isinstance(value, str) and float not in wanted)):
+            raise ValueError(f"got {value!r}, a {type(value).__name__}: a plain number is wanted")
+        return value
+
 
 class Input(Document):
     """Where batches come from. A bare word in YAML (`input: files`) means `{kind: that word}`."""
@@ -66,6 +78,20 @@ class Input(Document):
     """Batches prefetched; -1 lets tf.data tune it, 0 is none."""
     parallel: int = Field(default=-1, ge=-1)
     """Parallel calls of interleave and map; -1 lets tf.data tune it."""
+
+    @model_validator(mode="after")
+    def _only_keys_of_its_kind(self) -> Self:
+        # A setting without effect would give the same work a second id.
+        others = _INPUT_KEYS["files" if self.kind == "synthetic" else "synthetic"]
+        fields = type(self).model_fields
+        idle = [key for key in others if getattr(self, key) != fields[key].default]
+        if idle:
+            known = ", ".join(_INPUT_KEYS[self.kind])
+            raise ValueError(f"{', '.join(idle)} means nothing for {self.kind} input (its keys: {known})")
+        return self
+
+
+_INPUT_KEYS = {"synthetic": ("index",), "files": ("path", "cache", "page_cache", "prefetch", "parallel")}
 
 
 class Case(Document):
@@ -178,8 +204,9 @@ class Measure(Document):
     trials: int = Field(default=3, ge=1)
     max_trials: int | None = Field(default=None, ge=1)
     """Trials at most while the target is missed; default: `trials`."""
-    steps: int | None = Field(default=None, ge=1)
-    """Run exactly this many steps instead of the stopping rule (no interval is claimed)."""
+    steps: int | None = Field(default=None, ge=3)
+    """Run exactly this many steps instead of the stopping rule (no interval is claimed), in whole calls and three at
+    least: the first call is not timed, nor is the last, behind which nothing is queued."""
     tail_steps: int = Field(default=100, ge=0)
     """Steps of the separate pass with a time stamp each, for p95, p99 and maximum; 0 leaves it out."""
     launch_s: float = Field(default=60.0, gt=0)
@@ -220,7 +247,7 @@ class Cluster(Document):
 class Suite(Document):
     """A suite file after reading: settings and its cases, expanded and not yet pruned."""
 
-    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
+    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=100)
     description: str = ""
     cases: tuple[Case, ...]
     measure: Measure = Measure()

@@ -1,6 +1,7 @@
 """Reading a suite file: YAML with line numbers, so that every complaint names file, line, value and what is allowed."""
 
 import difflib
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +11,7 @@ import yaml
 from pydantic import ValidationError
 
 from tfscale.suite import matrix
+from tfscale.suite.profiled import profiled_cases
 from tfscale.suite.spec import Case, Cluster, Document, Input, Measure, Profile, Suite
 
 KEYS = ("name", "description", "matrix", "include", "exclude", "measure", "profile", "cluster")
@@ -45,6 +47,15 @@ class _Loader(yaml.SafeLoader):
             event = self.peek_event()  # type: ignore[no-untyped-call]
             raise yaml.composer.ComposerError(None, None, "aliases (*name) are not allowed", event.start_mark)
         return super().compose_node(parent, index)
+
+
+_INTEGER = "tag:yaml.org,2002:int"
+_PLAIN_INTEGER = re.compile(r"^[-+]?(0|[1-9][0-9_]*|0x[0-9a-fA-F_]+|0b[01_]+)$")
+"""YAML 1.1 also reads 012 as ten and 1:30 as ninety; nobody who writes those in a suite means that."""
+_Loader.yaml_implicit_resolvers = {
+    first: [(tag, _PLAIN_INTEGER if tag == _INTEGER else pattern) for tag, pattern in resolvers]
+    for first, resolvers in _Loader.yaml_implicit_resolvers.items()
+}
 
 
 def parse(text: str, name: str) -> Source:
@@ -119,12 +130,24 @@ def build(source: Source) -> Suite:
         "cluster": _document(source, ("cluster",), Cluster),
         "profile": None if profile is False else _document(source, ("profile",), Profile),
     }
+    _check_profile_only(source, cases, settings["profile"])
     try:
         return Suite(
             name=source.data["name"], description=source.data.get("description", ""), cases=tuple(cases), **settings
         )
     except ValidationError as error:
         raise explain(source, (), Suite, error) from error
+
+
+def _check_profile_only(source: Source, cases: list[Case], profile: Profile | None) -> None:
+    """A filter that names no axis, or no case of the suite, would leave out the profiles without a word."""
+    if profile is None:
+        return
+    for axis in profile.only:
+        if axis not in AXES:
+            raise source.error(("profile", "only", axis), unknown_key(axis, AXES, "profile.only"))
+    if not profiled_cases(cases, profile):
+        raise source.error(("profile", "only"), f"profile.only {profile.only!r}: no case of the suite has these values")
 
 
 def _index(values: Any, value: Any) -> tuple[int, ...]:

@@ -98,7 +98,7 @@ def _relative_half_width(ranks: Sequence[BlockSeries], seconds: Sequence[Floats]
 
 
 def without_interval(quantity: Quantity) -> Quantity:
-    return quantity.model_copy(update={"ci95": None, "ci_method": None})
+    return quantity.model_copy(update={"ci95": None, "ci_method": "none claimed: the number of steps was fixed"})
 
 
 def speed(timing: Timing, sample: str, *, claims_interval: bool) -> dict[str, Quantity]:

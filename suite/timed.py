@@ -50,7 +50,7 @@ def loop_settings(job: "Job") -> LoopSettings:
         min_s=wanted.min_s,
         budget_s=wanted.budget_s,
         steps_per_call=calls,
-        max_steps=math.ceil(wanted.steps / calls) * calls if wanted.steps else None,
+        max_steps=max(3, math.ceil(wanted.steps / calls)) * calls if wanted.steps else None,
     )
 
 

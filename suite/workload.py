@@ -5,11 +5,13 @@ A workload's entry point names a `Workload`. Planning, listing and dry runs read
 """
 
 import contextlib
+import functools
 import importlib
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from tfscale.suite import registry
@@ -117,6 +119,13 @@ class Workload(ABC):
         """Distinct synthetic batches that are cycled through: 1 where values cannot change the speed."""
         return 1
 
+    def sample_data(self, preset: str, directory: Path, seed: int) -> Path:
+        """A small data folder inside `directory`, made from the seed unless it is there: for files input without a path.
+
+        Raises ValueError where the workload has none.
+        """
+        raise ValueError(f"workload {self.name} has no sample of its data: name a folder in input.path")
+
     def build(self, preset: str, context: BuildContext) -> Model:
         """Import the model module (TensorFlow) and build the model under the current scope and dtype policy."""
         model: Model = importlib.import_module(self.model_module).build(self.shape(preset), context)
@@ -139,6 +148,27 @@ def load(name: str) -> Workload:
     if not isinstance(workload, Workload):
         raise ValueError(f"workload {name!r} is a {type(workload).__name__}, not a tfscale.suite.workload.Workload")
     return workload
+
+
+@functools.cache
+def check(name: str, preset: str) -> None:
+    """Ask a workload what planning and reports will ask, before anything is launched. Raises ValueError."""
+    workload = load(name)
+    workload.shape(preset)
+    answers: dict[str, tuple[Callable[[], Any], type]] = {
+        "parameters": (lambda: workload.parameters(preset), int),
+        "flops": (lambda: workload.flops(preset, 1), Flops),
+        "features": (lambda: workload.features(preset), dict),
+    }
+    for method, (ask, wanted) in answers.items():
+        try:
+            answer = ask()
+        except Exception as error:
+            raise ValueError(f"workload {name!r}: {method} raises {type(error).__name__}: {error}") from error
+        if not isinstance(answer, wanted):
+            raise ValueError(
+                f"workload {name!r}: {method} gives {answer!r}, a {type(answer).__name__}; {wanted.__name__} is wanted"
+            )
 
 
 def random(seed: int, *words: int) -> "np.random.Generator":

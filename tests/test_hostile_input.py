@@ -9,8 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tfscale.suite import environment, matrix, pruning, store, suitefile, workload
+from tfscale.suite import environment, matrix, preparing, pruning, store, suitefile, workload
 from tfscale.suite.record import Run
+from tfscale.suite.runfolder import RunFolder
 from tfscale.suite.running import exit_code
 from tfscale.suite.spec import Case, recordable
 from tfscale.suite.strategies.base import Machine
@@ -94,6 +95,94 @@ def test_a_malformed_exchange_is_refused_when_the_suite_is_read(exchange: str) -
         matrix.expand(suitefile.parse(text, "s.yaml"))
 
 
+@pytest.mark.parametrize(
+    ("axis", "words"),
+    [
+        ("devices: true", "devices: got True, a bool"),
+        ("devices: '2'", "devices: got '2', a str"),
+        ("seed: 012", "seed: got '012', a str"),
+        ("seed: 1:30", "seed: got '1:30', a str"),
+        ("steps_per_call: yes", "steps_per_call: got True"),
+        ("input: {kind: synthetic, cache: memory}", "cache means nothing for synthetic input"),
+        ("input: {kind: files, index: zipf}", "index means nothing for files input"),
+        ("input: {kind: files, prefetch: true}", "prefetch: got True"),
+    ],
+)
+def test_a_value_that_yaml_or_we_would_have_to_guess_is_refused(axis: str, words: str) -> None:
+    text = f"name: n\ninclude:\n  - {{workload: bert, preset: tiny, per_replica_batch: 1, {axis}}}\n"
+    with pytest.raises(suitefile.SuiteError, match=r"^s\.yaml:3: ") as found:
+        suitefile.build(suitefile.parse(text, "s.yaml"))
+    assert words in str(found.value)
+
+
+@pytest.mark.parametrize(("number", "value"), [("0", 0), ("17", 17), ("0x10", 16), ("1_000", 1000)])
+def test_plain_integers_are_read(number: str, value: int) -> None:
+    assert suitefile.parse(f"seed: {number}\n", "s.yaml").data == {"seed": value}
+
+
+@pytest.mark.parametrize(
+    ("only", "words"),
+    [
+        ("{strateggy: mirrored}", "unknown key 'strateggy' in profile.only.*did you mean 'strategy'"),
+        ("{devices: 7}", "no case of the suite has these values"),
+    ],
+)
+def test_a_profile_filter_that_selects_nothing_is_refused(only: str, words: str) -> None:
+    text = "name: n\ninclude: [{workload: bert, preset: tiny, per_replica_batch: 1}]\nprofile:\n  only: " + only + "\n"
+    with pytest.raises(suitefile.SuiteError, match=rf"^s\.yaml:4: .*{words}"):
+        suitefile.build(suitefile.parse(text, "s.yaml"))
+
+
+def test_more_cores_a_device_than_there_are_prune() -> None:
+    case = Case(workload="bert", preset="tiny", per_replica_batch=1)
+    reason = pruning.refusal(case, Machine(cores=2, gpus=0, cores_per_device=999), "local")
+    assert reason == "1 CPU devices a host need 999 cores each, and there are 2"
+
+
+def test_a_data_folder_that_is_not_there_is_told_before_anything_starts(tmp_path: Path) -> None:
+    suite = tmp_path / "s.yaml"
+    suite.write_text(
+        "name: n\ninclude: [{workload: bert, preset: tiny, per_replica_batch: 1, "
+        f"input: {{kind: files, path: {tmp_path}/none}}}}]\n"
+    )
+    with pytest.raises(ValueError, match="no folder here; `tfscale data make bert"):
+        preparing.prepare(str(suite), expression=None, trials=None, launcher=None)
+
+
+@pytest.mark.parametrize(
+    ("method", "words"),
+    [
+        ("def flops(self, preset, batch): return 12", "flops gives 12, a int; Flops is wanted"),
+        ("def parameters(self, preset): return 1 / 0", "parameters raises ZeroDivisionError"),
+        ("def features(self, preset): return None", "features gives None"),
+    ],
+)
+def test_what_a_users_workload_answers_is_looked_at_before_a_launch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str, words: str
+) -> None:
+    name = f"users_{abs(hash(method))}"
+    monkeypatch.syspath_prepend(Path(__file__).parent / "toy")
+    (tmp_path / f"{name}.py").write_text(f"import toy_bench\nclass Mine(toy_bench.Toy):\n    {method}\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    text = f"name: n\ninclude: [{{workload: '{name}:Mine', preset: good, per_replica_batch: 1}}]\n"
+    with pytest.raises(suitefile.SuiteError, match=words):
+        suitefile.build(suitefile.parse(text, "s.yaml"))
+
+
+def test_a_resumed_run_keeps_its_date_and_sheds_half_written_files(tmp_path: Path) -> None:
+    folder = RunFolder.create(tmp_path, "name: n\n", {})
+    assert folder.created() > "2020"
+    fields = {"run": folder.run, "suite": "n", "cases": (), "records": (), "failed": (), "pruned": ()}
+    folder.write_run(Run(**fields, created="2024-01-01T00:00:00.000+00:00"))
+    assert folder.created() == "2024-01-01T00:00:00.000+00:00"
+    left = folder.trial("abc", 0) / ".record.json.77.tmp"
+    left.parent.mkdir(parents=True)
+    left.write_text("{")
+    folder.remove_leftovers()
+    assert not left.exists()
+    assert (folder.path / "suite.yaml").exists()
+
+
 @pytest.mark.parametrize("content", [b"", b"PK\x03\x04 half", "no_fields"])
 def test_damaged_block_files_are_skipped_with_a_warning(tmp_path: Path, content: bytes | str) -> None:
     path = tmp_path / "blocks.npz"
@@ -150,3 +239,16 @@ def test_a_closed_pipe_is_no_error(root: Path) -> None:
             text=True,
         )
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_full_disk_behind_stdout_is_told_in_a_line(root: Path) -> None:
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(
+            [sys.executable, str(root / "harness.py"), "list", "workloads"],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+    assert done.returncode == 3
+    assert "No space left" in done.stderr
+    assert "Traceback" not in done.stderr

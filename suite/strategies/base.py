@@ -43,6 +43,8 @@ class Machine:
     tpus: int | None = 0
     kind: Literal["cpu", "gpu", "tpu"] = "cpu"
     """What cases are to run on; asked for by the suite, or found."""
+    cores_per_device: int = 1
+    """Cores that each CPU device is to have, where the suite says it."""
 
 
 class TrainRunner(Runner, Protocol):

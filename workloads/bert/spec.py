@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tfscale.suite.workload import Feature, Flops, OptimizerSpec, Workload
+from tfscale.suite.workload import Feature, Flops, OptimizerSpec
 from tfscale.workloads import presets
 from tfscale.workloads.bert import flops
+from tfscale.workloads.standard import StandardWorkload
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -35,7 +36,7 @@ class BertShape:
     dropout: float
 
 
-class Bert(Workload):
+class Bert(StandardWorkload):
     """BERT pre-training as a workload."""
 
     name = "bert"

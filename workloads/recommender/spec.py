@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tfscale.suite.workload import Feature, Flops, OptimizerSpec, Workload
+from tfscale.suite.workload import Feature, Flops, OptimizerSpec
 from tfscale.workloads import presets
 from tfscale.workloads.recommender import flops
+from tfscale.workloads.standard import StandardWorkload
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -48,7 +49,7 @@ class RecommenderShape:
         return list(zip((inputs, *self.top[:-1]), self.top, strict=True))
 
 
-class Recommender(Workload):
+class Recommender(StandardWorkload):
     """DLRM training as a workload. Option `index` of synthetic input: `uniform` (default) or `zipf`."""
 
     name = "recommender"

@@ -6,6 +6,7 @@ are copied as they are: encoding them again would lose quality and change what d
 
 import io
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -81,11 +82,18 @@ def _classes(source: Path, paths: list[Path], most: int) -> dict[str, int]:
     return {name: label for label, name in enumerate(names)}
 
 
+def _opened(pillow: ModuleType, data: bytes) -> Any:
+    try:
+        return pillow.open(io.BytesIO(data))
+    except OSError as error:  # Pillow names the buffer, which helps nobody
+        raise OSError("no image that Pillow can read") from error
+
+
 def _jpeg(path: Path, options: Options) -> tuple[bytes, int, int, bool]:
     """(JPEG bytes, height, width, whether it was encoded here) of one image. Raises OSError or ValueError."""
     pillow = require("PIL.Image")
     data = path.read_bytes()
-    with pillow.open(io.BytesIO(data)) as image:
+    with _opened(pillow, data) as image:
         shrink = options.shorter_side is not None and min(image.size) > options.shorter_side
         if image.format == "JPEG" and image.mode in ("RGB", "L") and not shrink:
             width, height = image.size

@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tfscale.suite.workload import Feature, Flops, OptimizerSpec, Workload
+from tfscale.suite.workload import Feature, Flops, OptimizerSpec
 from tfscale.workloads import presets
+from tfscale.workloads.standard import StandardWorkload
 from tfscale.workloads.vit import flops
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ class VitShape:
         return self.patches + 1
 
 
-class Vit(Workload):
+class Vit(StandardWorkload):
     """Vision Transformer training as a workload."""
 
     name = "vit"
