@@ -7,14 +7,15 @@ from tfscale.suite.spec import ENV_READ_AT_IMPORT
 
 STACKS = "stacks.txt"
 """Where a rank writes its stacks on SIGUSR1, in its folder."""
+VISIBLE = "CUDA_VISIBLE_DEVICES"
 DEFAULTS = {
     # The line that names the collective implementation is logged at level 0; the level is read once, at the first line.
     "TF_CPP_MIN_LOG_LEVEL": "0",
     "KERAS_BACKEND": "tensorflow",
     # numpy would start a pool of threads at import, which a forked rank would believe in and not have.
     "OPENBLAS_NUM_THREADS": "1",
-    # A parent of forks never touches a device; a rank that uses one gets a fresh interpreter and its own value.
-    "CUDA_VISIBLE_DEVICES": "-1",
+    # A parent of forks never touches a device; a rank that uses one sets its own value before the driver starts.
+    VISIBLE: "-1",
 }
 _DROPPED = ("TF_CONFIG",)
 
@@ -27,9 +28,10 @@ def base_environment(environ: Mapping[str, str]) -> dict[str, str]:
 
 def why_fresh(plan: RankPlan, parent: Mapping[str, str]) -> str | None:
     """Why the rank cannot be forked from a parent that imported TensorFlow under `parent`, or None when it can."""
-    if plan.accelerator != "cpu":
-        return f"an accelerator ({plan.accelerator}) is used"
+    if plan.accelerator == "tpu":
+        return "a TPU is used"
     if plan.case.xla == "auto":
         return "xla auto sets flags that are read at import"
-    changed = [k for k, v in plan.environment.items() if k.startswith(ENV_READ_AT_IMPORT) and parent.get(k) != v]
+    read = {k: v for k, v in plan.environment.items() if k.startswith(ENV_READ_AT_IMPORT) and k != VISIBLE}
+    changed = [k for k, v in read.items() if parent.get(k) != v]
     return f"{', '.join(sorted(changed))} may be read at import" if changed else None

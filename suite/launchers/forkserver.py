@@ -3,7 +3,8 @@
 Run as `python -m tfscale.suite.launchers.forkserver`. Requests come as JSON lines on standard input, answers leave on
 standard output. It ends, and its ranks with it, when its input closes: so nothing outlives a harness that was killed.
 
-    request  {"job", "rank", "plan", "fresh", "modules"}    modules: imported before the fork, once
+    request  {"job", "rank", "plan", "fresh", "modules"}    modules: imported before the fork, once;
+             "worker": a module to run in place of the server's own, optional
     answer   {"event": "ready"} | {"event": "forked", "job", "rank", "pid", "start", "reason"}
              | {"event": "exit", "pid", "code"} | {"event": "failed", "job", "rank", "detail"}
 """
@@ -75,16 +76,16 @@ class ForkServer:
             return
         reason = None if request["fresh"] else self.unclean()
         fresh = request["fresh"] or reason is not None
-        pid = self._fork(plan, fresh)
+        pid = self._fork(plan, request.get("worker", self._worker), fresh)
         self._answer(event="forked", **where, pid=pid, start="fresh" if fresh else "forked", reason=reason)
 
-    def _fork(self, plan: RankPlan, fresh: bool) -> int:
+    def _fork(self, plan: RankPlan, worker: str, fresh: bool) -> int:
         sys.stdout.flush()
         sys.stderr.flush()
         parent = os.getpid()
         pid = os.fork()
         if pid == 0:
-            child.run_rank(plan, self._worker, fresh=fresh, parent=parent, close=self._inherited)
+            child.run_rank(plan, worker, fresh=fresh, parent=parent, close=self._inherited)
         self._running.add(pid)
         return pid
 

@@ -7,11 +7,13 @@ must not come from the same parent, or they would not be independent launches.
 import itertools
 import json
 import os
+import tempfile
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import ClassVar
+from weakref import WeakKeyDictionary
 
 import psutil
 
@@ -22,11 +24,15 @@ from tfscale.suite.launchers.environment import base_environment, why_fresh
 from tfscale.suite.launchers.localjob import LocalJob, Rank
 from tfscale.suite.launchers.parent import WarmParent
 from tfscale.suite.plan import RankPlan
+from tfscale.suite.rankfiles import LOG
 from tfscale.suite.spec import Case
 
 LAUNCH = "launch.json"
 """How a rank was started, in its folder: {start, reason, pid, launched_ns}; the clock is perf_counter_ns."""
 WORKER = "tfscale.suite.worker"
+PROBE = "tfscale.suite.launchers.probe"
+PROBE_S = 180.0
+"""Seconds that the trial fork may take: a driver can need a minute to start, and code may be compiled for a new GPU."""
 HEAVY = (
     "numpy",
     "scipy.special",
@@ -53,7 +59,8 @@ def workload_modules(case: Case) -> list[str]:
 class LocalLauncher(Launcher):
     """Starts ranks as processes of this machine.
 
-    `worker` is the module whose `main(plan)` a rank runs. `fork=False` gives every rank a fresh interpreter.
+    `worker` is the module whose `main(plan)` a rank runs; `probe` the one that shows whether a forked rank can use a
+    GPU, without which GPU ranks get fresh interpreters. `fork=False` gives every rank a fresh interpreter.
     `parents` is how many warm parents are kept at most; free memory may allow fewer.
     """
 
@@ -65,12 +72,14 @@ class LocalLauncher(Launcher):
         worker: str = WORKER,
         preload: Sequence[str] = HEAVY,
         modules_of: Callable[[Case], list[str]] = workload_modules,
+        probe: str = PROBE,
         fork: bool = True,
         parents: int = 8,
         import_s: float = 180.0,
     ) -> None:
         self._worker, self._preload, self._modules_of = worker, preload, modules_of
         self._fork, self._most, self._import_s = fork, parents, import_s
+        self._probe, self._probes = probe, WeakKeyDictionary[WarmParent, str | None]()
         self._warm: OrderedDict[int, WarmParent] = OrderedDict()
         self._cold: WarmParent | None = None
         self._jobs = itertools.count()
@@ -78,6 +87,8 @@ class LocalLauncher(Launcher):
     def start(self, plans: Sequence[RankPlan]) -> Job:
         """Start all ranks of `plans`, each with its log in its folder. Raises LaunchError; nothing runs on then."""
         reason = self._why_fresh(plans)
+        if reason is None and plans[0].accelerator == "gpu":
+            reason = self._probed(self._parent(plans[0].trial), plans[0])
         parent = self._parent(plans[0].trial) if reason is None else self._fresh_parent()
         modules = [] if reason else self._modules_of(plans[0].case)
         job = LocalJob(parent)
@@ -100,6 +111,30 @@ class LocalLauncher(Launcher):
         start = {"start": answer["start"], "reason": reason or answer["reason"], "pid": answer["pid"]}
         (directory / LAUNCH).write_text(json.dumps({**start, "launched_ns": launched_ns}))
         return Rank(pid=answer["pid"], directory=directory)
+
+    def _probed(self, parent: WarmParent, plan: RankPlan) -> str | None:
+        """Why GPU ranks may not be forked from `parent`, or None; tried once for each parent."""
+        if parent not in self._probes:
+            with tempfile.TemporaryDirectory(prefix="tfscale-probe-") as directory:
+                self._probes[parent] = self._try_fork(parent, plan.model_copy(update={"directory": directory}))
+        return self._probes[parent]
+
+    def _try_fork(self, parent: WarmParent, plan: RankPlan) -> str | None:
+        request = {"job": -1, "rank": plan.rank, "plan": plan.model_dump(mode="json"), "worker": self._probe}
+        answer = parent.fork({**request, "fresh": False, "modules": []}, self._import_s)
+        if answer["start"] != "forked":
+            return str(answer["reason"])
+        job = LocalJob(parent)
+        job.add(Rank(pid=answer["pid"], directory=Path(plan.directory)))
+        deadline = time.monotonic() + PROBE_S
+        while (code := job.exit_codes()[0]) is None and time.monotonic() < deadline:
+            time.sleep(0.05)
+        job.end(0.0)
+        if code == 0:
+            return None
+        told = (Path(plan.directory) / LOG).read_text(errors="replace").strip().splitlines()[-1:] or ["it said nothing"]
+        outcome = f"did not end within {PROBE_S:.0f} s" if code is None else f"ended with {code}"
+        return f"the trial fork of a GPU rank {outcome}: {told[0]}"
 
     def _why_fresh(self, plans: Sequence[RankPlan]) -> str | None:
         if not self._fork:

@@ -45,6 +45,8 @@ def test_what_is_read_at_import_needs_a_fresh_interpreter(axes: dict[str, Any], 
     assert why_fresh(plan(**axes), base_environment({})) == reason
 
 
-def test_an_accelerator_needs_a_fresh_interpreter() -> None:
-    place = Place([0], 1, accelerator="gpu", visible_gpus=["0"])
-    assert "accelerator" in (why_fresh(plan(place), base_environment({})) or "")
+def test_a_tpu_needs_a_fresh_interpreter_and_a_gpu_is_left_to_the_probe() -> None:
+    gpu = Place([0], 1, accelerator="gpu", visible_gpus=["0"])
+    assert why_fresh(plan(gpu), base_environment({})) is None
+    tpu = plan().model_copy(update={"accelerator": "tpu"})
+    assert why_fresh(tpu, base_environment({})) == "a TPU is used"
