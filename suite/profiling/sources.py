@@ -1,0 +1,149 @@
+"""From what a user names to the traces of the hosts: files, folders, runs; read only, nothing is written beside them.
+
+A folder may be a profile (`<log>/plugins/profile/<time>`), a TensorBoard log directory (its newest profile), a rank's,
+a case's or a run's folder of ours, or any folder that holds trace files.
+"""
+
+import gzip
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from tfscale.suite import registry
+from tfscale.suite.profiling.readers import Reader
+from tfscale.suite.profiling.table import HostTrace, TraceError
+
+LARGEST_BYTES = 4 * 2**30
+"""Of one uncompressed trace; a protobuf cannot be larger than 2 GiB."""
+MOST_EXPANSION = 200
+"""Traces compress to a tenth or a fifteenth; a file that expands more than this is not one."""
+_CHUNK = 1 << 22
+_GZIP = b"\x1f\x8b"
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """Traces in the order given, and what a reader of the answer must know about how they were found."""
+
+    traces: list[HostTrace]
+    notes: list[str]
+
+
+def load(paths: Sequence[Path]) -> Loaded:
+    """The traces that `paths` name. Raises TraceError naming the path."""
+    notes: list[str] = []
+    files = [file for path in paths for file in files_of(path, notes)]
+    if not files:
+        raise TraceError("no trace was named")
+    traces = [read(file) for file in dict.fromkeys(files)]
+    return Loaded(_unique(traces, notes), notes)
+
+
+def files_of(path: Path, notes: list[str]) -> list[Path]:
+    """The trace files that one path stands for."""
+    if path.is_file():
+        return [path]
+    if not path.exists():
+        raise TraceError(
+            f"{path} does not exist (a trace file, a profile folder, a log directory or a run is expected)"
+        )
+    return _newest(_below(path), path, notes)
+
+
+def _below(path: Path) -> list[Path]:
+    found = [file for file in path.rglob("*") if file.is_file() and _ending(file) is not None and _is_trace(file)]
+    if not found:
+        held = ", ".join(sorted({file.name for file in path.iterdir()})[:5]) or "nothing"
+        raise TraceError(f"{path} holds no trace ({', '.join(registry.names('readers'))}, also .gz); it holds {held}")
+    return sorted(found)
+
+
+def _is_trace(file: Path) -> bool:
+    """JSON files of runs are not traces; a trace in JSON says so early."""
+    if not re.search(r"\.json(\.gz)?$", file.name):
+        return True
+    opener: Any = gzip.open if file.name.endswith(".gz") else open
+    try:
+        with opener(file, "rb") as stream:
+            return re.search(rb'"traceEvents"|"ph"\s*:', stream.read(1 << 16)) is not None
+    except (OSError, EOFError):
+        return True  # let the reader say what is wrong
+
+
+def _newest(files: list[Path], path: Path, notes: list[str]) -> list[Path]:
+    """Of several profiles below one log directory the newest; the ranks of a run have a log directory each."""
+    by_log: dict[Path, dict[str, list[Path]]] = {}
+    chosen: list[Path] = []
+    for file in files:
+        if "profile" in file.parts and file.parent.parent.name == "profile":
+            by_log.setdefault(file.parent.parent, {}).setdefault(file.parent.name, []).append(file)
+        else:
+            chosen.append(file)
+    for log, profiles in by_log.items():
+        newest = max(profiles)
+        if len(profiles) > 1:
+            notes.append(f"{log} holds {len(profiles)} profiles; the newest, {newest}, is read")
+        chosen += profiles[newest]
+    return sorted(chosen, key=_by_rank)
+
+
+def _by_rank(file: Path) -> tuple[list[Any], str]:
+    return [int(part) if part.isdecimal() else part for part in re.split(r"(\d+)", str(file)) if part.isdecimal()], str(
+        file
+    )
+
+
+def _ending(file: Path) -> str | None:
+    name = file.name.removesuffix(".gz")
+    return next((ending for ending in registry.names("readers") if name.endswith(ending)), None)
+
+
+def read(file: Path) -> HostTrace:
+    """One trace file, by its name, else by what it holds. Raises TraceError."""
+    try:
+        data = _bytes(file)
+    except OSError as error:
+        raise TraceError(f"{file}: {error.strerror or error}") from error
+    if not data:
+        raise TraceError(f"{file}: an empty file")
+    ending = _ending(file) or (".json" if data.lstrip()[:1] in (b"{", b"[") else ".xplane.pb")
+    reader: Reader = registry.load("readers", ending)
+    return reader(data, str(file))
+
+
+def _bytes(file: Path) -> bytes:
+    size = file.stat().st_size
+    if size > LARGEST_BYTES:
+        raise TraceError(f"{file}: {size} bytes; at most {LARGEST_BYTES} are read")
+    raw = file.read_bytes()
+    if raw[:2] != _GZIP:
+        return raw
+    limit = min(LARGEST_BYTES, max(MOST_EXPANSION * size, 1 << 20))
+    parts: list[bytes] = []
+    total = 0
+    try:
+        with gzip.open(file, "rb") as stream:
+            while part := stream.read(_CHUNK):
+                total += len(part)
+                if total > limit:
+                    raise TraceError(f"{file}: {size} bytes of gzip expand to more than {limit}: that is no trace")
+                parts.append(part)
+    except (EOFError, gzip.BadGzipFile, OSError) as error:
+        raise TraceError(f"{file}: damaged gzip after {total} bytes: {error}") from error
+    return b"".join(parts)
+
+
+def _unique(traces: list[HostTrace], notes: list[str]) -> list[HostTrace]:
+    """Two files of one host name are two hosts, `name` and `name#2`, in the order given."""
+    seen: dict[str, int] = {}
+    named = []
+    for trace in traces:
+        seen[trace.host] = seen.get(trace.host, 0) + 1
+        if seen[trace.host] > 1:
+            name = f"{trace.host}#{seen[trace.host]}"
+            notes.append(f"{trace.files[0]} has the host name {trace.host} of another file: it is called {name}")
+            trace = replace(trace, host=name)
+        named.append(trace)
+    return named

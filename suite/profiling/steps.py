@@ -1,0 +1,218 @@
+"""Where the steps of a device begin and end, and how that is known.
+
+Sources in order: explicit markers on the host (stat `_r` or `step_num`), a `Steps` line of the device, XLA modules by
+run id, function runs, else the whole window. A device that runs behind its host has steps of its own: an operation
+belongs to the step that launched it (correlation id), and a device step lasts from the end of the last operation of
+the step before to the end of its own last one.
+"""
+
+import re
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from tfscale.suite.profiling.devices.base import Device
+from tfscale.suite.profiling.table import HostTrace, Ints, Line
+
+MARKERS, STEPS_LINE, MODULES, FUNCTIONS, WINDOW = (
+    "markers",
+    "steps line",
+    "XLA modules",
+    "function runs",
+    "whole window",
+)
+_HOST_PLANE = re.compile(r"^/host:(CPU|python-tracer)$")
+_STEP_NAME = re.compile(r"^ProfilerStep#(\d+)$")
+_FUNCTION = re.compile(r"^(FunctionRun|SessionRun|EagerLocalExecute: __inference_)")
+
+
+@dataclass(frozen=True)
+class Dropped:
+    """A step that is not broken down."""
+
+    step: int
+    reason: str
+
+
+@dataclass(frozen=True, eq=False)
+class Steps:
+    """Spans of steps, in time order; `number` is what the source calls each."""
+
+    source: str
+    number: Ints
+    start: Ints
+    end: Ints
+    dropped: tuple[Dropped, ...] = ()
+    notes: tuple[str, ...] = field(default=())
+
+    def __len__(self) -> int:
+        return int(self.number.size)
+
+
+def host_steps(trace: HostTrace) -> Steps | None:
+    """The steps that markers on the host tell, or None. Markers that overlap or repeat a number are one step."""
+    lines = [line for line in trace.lines if _HOST_PLANE.match(line.plane) and len(line)]
+    named = _profiler_steps(trace, lines)
+    if named is not None:
+        return named
+    rows = _marked(trace, lines)
+    if not rows.size:
+        return None
+    number = trace.stats.integers(rows, "step_num")
+    if (number < 0).all():
+        return _functions(trace, rows)
+    return _spans(trace, rows[number >= 0], number[number >= 0], MARKERS)
+
+
+def _marked(trace: HostTrace, lines: list[Line]) -> Ints:
+    """Rows that carry a root mark, looked for only among names that have it on their first event."""
+    candidates = []
+    for line in lines:
+        _, first = np.unique(trace.name[line.rows], return_index=True)
+        firsts = np.sort(first) + line.first
+        marked = (trace.stats.integers(firsts, "step_num") >= 0) | (trace.stats.integers(firsts, "_r") > 0)
+        chosen = np.zeros(len(trace.names), bool)
+        chosen[trace.name[firsts[marked]]] = True
+        candidates.append(trace.rows_named(chosen, [line]))
+    rows = np.concatenate(candidates) if candidates else np.empty(0, np.int64)
+    numbered = trace.stats.integers(rows, "step_num") >= 0
+    return rows[numbered] if numbered.any() else rows
+
+
+def _profiler_steps(trace: HostTrace, lines: list[Line]) -> Steps | None:
+    """PyTorch's `ProfilerStep#n`."""
+    numbers = {i: int(m[1]) for i, name in enumerate(trace.names) if (m := _STEP_NAME.match(name.name))}
+    if not numbers:
+        return None
+    chosen = np.zeros(len(trace.names), bool)
+    chosen[list(numbers)] = True
+    rows = trace.rows_named(chosen, lines)
+    number = np.array([numbers[int(name)] for name in trace.name[rows]], np.int64)
+    return _spans(trace, rows, number, MARKERS) if rows.size else None
+
+
+def _functions(trace: HostTrace, rows: Ints) -> Steps | None:
+    """Calls of functions as steps: those of the name that takes most time."""
+    ours = np.array([bool(_FUNCTION.match(name)) for name in trace.names_of(rows)], bool)
+    rows = rows[ours]
+    if not rows.size:
+        return None
+    names, inverse = np.unique(trace.name[rows], return_inverse=True)
+    time = np.bincount(inverse, weights=trace.duration_ps[rows].astype(np.float64), minlength=names.size)
+    rows = rows[trace.name[rows] == names[int(np.argmax(time))]]
+    rows = rows[np.argsort(trace.start_ps[rows], kind="stable")]
+    return _spans(trace, rows, np.arange(rows.size, dtype=np.int64), FUNCTIONS)
+
+
+def _spans(trace: HostTrace, rows: Ints, number: Ints, source: str) -> Steps:
+    """One span a step number, from its first start to its last end; in time order."""
+    numbers, inverse = np.unique(number, return_inverse=True)
+    start = np.full(numbers.size, np.iinfo(np.int64).max)
+    end = np.full(numbers.size, np.iinfo(np.int64).min)
+    np.minimum.at(start, inverse, trace.start_ps[rows])
+    np.maximum.at(end, inverse, trace.end_ps[rows])
+    order = np.argsort(start, kind="stable")
+    return _disjoint(source, numbers[order], start[order], end[order])
+
+
+def _disjoint(source: str, number: Ints, start: Ints, end: Ints) -> Steps:
+    """Steps without length are dropped; where two overlap, the earlier ends where the later begins."""
+    dropped = [Dropped(int(n), "it has no length") for n in number[end <= start]]
+    kept = end > start
+    number, start, end = number[kept], start[kept], end[kept]
+    overlaps = int((start[1:] < end[:-1]).sum())
+    end = np.append(np.minimum(end[:-1], start[1:]), end[-1:])
+    notes = (f"{overlaps} steps overlap the next one and are cut where it begins",) if overlaps else ()
+    return Steps(source, number, start, end, tuple(dropped), notes)
+
+
+def device_steps(trace: HostTrace, device: Device, host: Steps | None) -> Steps:
+    """The steps of one device; `host` are those of its host's markers, where there are any."""
+    if device.platform == "cpu":
+        return host if host is not None and len(host) else whole(device)
+    found = _by_launch(trace, device, host) if host is not None and host.source == MARKERS else None
+    return (
+        found
+        or _steps_line(trace, device)
+        or _modules(trace, device)
+        or (_by_launch(trace, device, host) if host is not None else None)
+        or whole(device)
+    )
+
+
+def whole(device: Device) -> Steps:
+    start, end = device.window
+    return Steps(WINDOW, np.zeros(1, np.int64), np.array([start]), np.array([end]))
+
+
+def _by_launch(trace: HostTrace, device: Device, host: Steps) -> Steps | None:
+    """Device steps by the host step in which each operation was launched; None where launches are not known."""
+    launched = launch_times(trace, device)
+    known = launched >= 0
+    if not known.any():
+        return None
+    at = np.searchsorted(host.start, launched, side="right") - 1
+    inside = known & (at >= 0) & (launched < host.end[np.maximum(at, 0)])
+    if not inside.any():
+        return None
+    rows, at = device.rows[inside], at[inside]
+    ran, inverse = np.unique(at, return_inverse=True)
+    last = np.full(ran.size, np.iinfo(np.int64).min)
+    first = int(trace.start_ps[rows[at == ran[0]]].min())
+    np.maximum.at(last, inverse, trace.end_ps[rows])
+    last = np.maximum.accumulate(last)
+    start = np.concatenate(([first], last[:-1]))
+    absent = np.setdiff1d(np.arange(len(host)), ran)
+    dropped = tuple(Dropped(int(host.number[i]), f"nothing of it ran on {device.name}") for i in absent)
+    steps = _disjoint(host.source, host.number[ran], start, last)
+    return Steps(
+        steps.source, steps.number, steps.start, steps.end, host.dropped + dropped + steps.dropped, steps.notes
+    )
+
+
+def launch_times(trace: HostTrace, device: Device) -> Ints:
+    """When the host launched each event of a device, picoseconds; -1 where the trace does not tell."""
+    times = np.full(device.rows.size, -1, np.int64)
+    wanted = trace.stats.integers(device.rows, "correlation_id")
+    lines = [line for line in trace.lines if _HOST_PLANE.match(line.plane) and len(line)]
+    if (wanted < 0).all() or not lines:
+        return times
+    rows = np.concatenate([np.arange(line.first, line.stop) for line in lines])
+    given = trace.stats.integers(rows, "correlation_id")
+    rows, given = rows[given > 0], given[given > 0]
+    if not given.size:
+        return times
+    order = np.lexsort((trace.start_ps[rows], given))
+    given, starts = given[order], trace.start_ps[rows[order]]
+    at = np.minimum(np.searchsorted(given, wanted), given.size - 1)
+    return np.where((given[at] == wanted) & (wanted > 0), starts[at], -1)
+
+
+def _steps_line(trace: HostTrace, device: Device) -> Steps | None:
+    line = next((line for line in trace.of_plane(device.name) if line.name == "Steps" and len(line)), None)
+    if line is None:
+        return None
+    rows = np.arange(line.first, line.stop)
+    names = trace.names_of(rows)
+    told = [int(name) if name.isdecimal() else -1 for name in names]
+    number = np.array(told, np.int64) if min(told) >= 0 else np.arange(rows.size, dtype=np.int64)
+    return _spans(trace, rows, number, STEPS_LINE)
+
+
+def _modules(trace: HostTrace, device: Device) -> Steps | None:
+    """Executions of the module that takes most time, numbered by run id where each has one."""
+    line = next((line for line in trace.of_plane(device.name) if line.name == "XLA Modules" and len(line)), None)
+    if line is None:
+        return None
+    rows = np.arange(line.first, line.stop)
+    names, inverse = np.unique(trace.name[rows], return_inverse=True)
+    time = np.bincount(inverse, weights=trace.duration_ps[rows].astype(np.float64), minlength=names.size)
+    main = names[int(np.argmax(time))]
+    others = rows[trace.name[rows] != main]
+    rows = rows[trace.name[rows] == main]
+    run = trace.stats.integers(rows, "run_id")
+    if (run < 0).any() or np.unique(run).size != run.size:
+        run = np.arange(rows.size, dtype=np.int64)
+    steps = _spans(trace, rows, run, MODULES)
+    note = f"steps are the runs of {trace.names[int(main)].name}; {others.size} runs of other modules lie outside"
+    return Steps(steps.source, steps.number, steps.start, steps.end, steps.dropped, (*steps.notes, note))
