@@ -3,6 +3,7 @@
 Exit codes: 0 good, 1 a finding (an invalid or failed case), 2 usage or bad input, 3 something failed while running.
 """
 
+import errno
 import json
 import os
 import sys
@@ -137,6 +138,20 @@ def _write_report(results: Path, output: Path) -> Path:
     return output
 
 
+def _write_trace_page(found: Any, document: dict[str, Any], output: Path) -> None:
+    from tfscale.reports import trace_page
+    from tfscale.suite import rankfiles
+    from tfscale.suite.profiling.strip import strips
+
+    if output.exists() and not output.is_file():
+        raise fail(f"--html {output} is not a file that can be replaced; name an HTML file")
+    try:
+        rankfiles.write_atomic(output.resolve(), trace_page.trace_report(document, strips(found.analysed)).encode())
+    except OSError as error:
+        raise fail(str(error), FAILED) from error
+    err.print(f"page: {output}", soft_wrap=True, markup=False)
+
+
 @app.command("list")
 def list_(
     what: Annotated[str, typer.Argument(help=f"One of {', '.join(catalogue.WHAT)}.")],
@@ -188,6 +203,56 @@ def show(
         return
     for record in found.records:
         display.record(record, display.out)
+
+
+@app.command()
+def trace(
+    paths: Annotated[
+        list[Path],
+        typer.Argument(help="Trace files (.xplane.pb, Kineto .json[.gz]), profile folders, log folders, runs."),
+    ],
+    against: Annotated[Path | None, typer.Option("--against", help="A trace to compare with.")] = None,
+    html: Annotated[Path | None, typer.Option("--html", help="Write one self-contained page here.")] = None,
+    csv: Annotated[bool, typer.Option("--csv", help="Print one row a device and step.")] = False,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Exit 1 where more than 5 % of the device time is unclassified.")
+    ] = False,
+    drop_edges: Annotated[
+        bool, typer.Option("--drop-edge-steps", help="Leave out the first and the last step of each device.")
+    ] = False,
+    sync_only: Annotated[
+        bool, typer.Option("--no-async-windows", help="TPU: count asynchronous operations by start and done only.")
+    ] = False,
+    top: Annotated[int, typer.Option(min=1, help="Operations listed for each device.")] = 15,
+    as_json: Json = False,
+) -> None:
+    """Break every step of a trace into its parts.
+
+    Example: tfscale trace logs/plugins/profile/2026_01_31_10_00_00
+    """
+    from tfscale.suite import display_trace
+    from tfscale.suite.profiling import answer as tracing
+    from tfscale.suite.profiling.honesty import UNCLASSIFIED_LIMIT
+
+    options = tracing.Options(async_windows=not sync_only, edge_steps=not drop_edges, top=top)
+    try:
+        found = tracing.answer(paths, options)
+        document = dict(found.document)
+        if against is not None:
+            document["against"] = tracing.compared(tracing.answer([against], options), found, top)
+    except ValueError as error:
+        raise fail(str(error)) from error
+    if html is not None:
+        _write_trace_page(found, document, html)
+    if as_json:
+        answer(document)
+    elif csv:
+        display.out.file.write(display_trace.as_csv(document))
+    else:
+        display_trace.show(document, display.out)
+    share = document["honesty"]["unclassified_share"]
+    if strict and share is not None and share > UNCLASSIFIED_LIMIT:
+        raise typer.Exit(FINDING)
 
 
 @data_app.command("make")
@@ -259,10 +324,17 @@ def bench_gemm(
 def main() -> None:
     """Entry point of the console script; a closed pipe (`tfscale list workloads | head`) is no error."""
     try:
-        app(prog_name="tfscale")
-    except BrokenPipeError:
+        try:
+            app(prog_name="tfscale")
+        finally:
+            sys.stdout.flush()
+    except OSError as error:
+        if not isinstance(error, BrokenPipeError) and error.errno != errno.ENOSPC:
+            raise
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or the interpreter complains when it ends
-        raise SystemExit(GOOD) from None
+        if isinstance(error, BrokenPipeError):
+            raise SystemExit(GOOD) from None
+        raise SystemExit(fail(f"standard output: {error.strerror}", FAILED).exit_code) from None
 
 
 if __name__ == "__main__":

@@ -1,18 +1,14 @@
 """The scaling page: a run and its block series in, one HTML text out. Nothing is read, measured or fetched here."""
 
-import base64
-import hashlib
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from functools import cache
-from pathlib import Path
 from typing import Any
 
-import jinja2
 from markupsafe import Markup
 from numpy.typing import NDArray
 
 from tfscale.reports import (
+    breakdowns,
     case_table,
     curves,
     details,
@@ -25,14 +21,15 @@ from tfscale.reports import (
     text,
     traces,
 )
+from tfscale.reports.html import hash_of, static, templates
 from tfscale.suite.record import Run
 
-HERE = Path(__file__).parent
 SECTIONS = (
     ("findings", "Findings"),
     ("cases", "Cases"),
     ("scaling", "Scaling"),
     ("precision", "Precision and XLA"),
+    ("breakdown", "Where a step goes"),
     ("blocks", "Block times"),
     ("startup", "Start-up"),
     ("failed", "Failed and pruned"),
@@ -49,7 +46,7 @@ def scaling_report(run: Run, blocks: Mapping[str, Mapping[str, NDArray[Any]]], o
     `others`: names of further runs in the same results, said in the header and otherwise left alone.
     Raises KindError for a quantity that does not say how it came about.
     """
-    return _templates().get_template("page.html").render(_context(run, blocks, others))
+    return templates().get_template("page.html").render(_context(run, blocks, others))
 
 
 def _context(run: Run, blocks: Mapping[str, Mapping[str, NDArray[Any]]], others: Sequence[str]) -> dict[str, Any]:
@@ -59,9 +56,9 @@ def _context(run: Run, blocks: Mapping[str, Mapping[str, NDArray[Any]]], others:
     made_maps = maps.maps(run)
     return {
         "run": run,
-        "css": Markup(_static("style.css")),
-        "script": Markup(_static("report.js")),
-        "script_hash": _hash(_static("report.js")),
+        "css": Markup(static("style.css")),
+        "script": Markup(static("report.js")),
+        "script_hash": hash_of(static("report.js")),
         "created": when(run.created),
         "others": others,
         "sections": SECTIONS,
@@ -79,6 +76,9 @@ def _context(run: Run, blocks: Mapping[str, Mapping[str, NDArray[Any]]], others:
         "no_curves": summary.no_curves(cases),
         "maps": made_maps,
         "traces": traces.traces(run, blocks),
+        "bars": breakdowns.bars(run),
+        "falls": breakdowns.falls(run, shares),
+        "part_colours": breakdowns.PARTS,
         "phase_chart": phases.chart(frames.phases(run)),
         "failed": summary.failures(failed),
         "pruned": summary.pruned_groups(pruned),
@@ -96,30 +96,3 @@ def when(created: str) -> str:
         return created
     zone = " UTC" if moment.tzinfo is None or not moment.utcoffset() else moment.strftime(" %z")
     return f"{moment:%Y-%m-%d %H:%M}{zone}"
-
-
-@cache
-def _templates() -> jinja2.Environment:
-    return jinja2.Environment(
-        loader=jinja2.FileSystemLoader(HERE / "templates"),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        finalize=_printable,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-
-
-def _printable(value: Any) -> Any:
-    """Applied to each value on its own: over the whole page, half an escape sequence could eat what follows it."""
-    return text.printable(value) if isinstance(value, str) and not isinstance(value, Markup) else value
-
-
-@cache
-def _static(name: str) -> str:
-    return (HERE / "static" / name).read_text(encoding="utf-8")
-
-
-def _hash(script: str) -> str:
-    """What the page's content policy lets run: this script and nothing that a hostile name might smuggle in."""
-    return "sha256-" + base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()

@@ -13,10 +13,12 @@ from tfscale.suite.launch import Bench, Launched, launch
 from tfscale.suite.merge import merge
 from tfscale.suite.notices import Kind, Notice, OnNotice, Remaining, ignore
 from tfscale.suite.plan import Pass
+from tfscale.suite.profiled import profiled_cases
+from tfscale.suite.profiling.ofrun import breakdown_of
 from tfscale.suite.ranks import MergeError
 from tfscale.suite.record import Failure, FaultClass, Pruned, Record, Run
 from tfscale.suite.runfolder import RunFolder, utc_now
-from tfscale.suite.spec import Case, Profile
+from tfscale.suite.spec import Case
 from tfscale.suite.watch import Outcome, Stopped
 
 WILL_RECUR: tuple[FaultClass, ...] = ("xla_unsupported", "oom", "disk_full", "error")
@@ -134,7 +136,8 @@ class Sweep:
                 self._tell("profile_retry", case, attempt=attempt + 1, reason=failure.reason)
                 self._remaining.skip(-1)
         reason = f"{failure.classification}: {failure.reason}" if failure else None
-        records[0] = with_profile(record, attempt, reason)
+        parts, why = breakdown_of(folder, record) if reason is None else (None, reason)
+        records[0] = with_profile(record, attempt, reason, parts, why)
         self.folder.write_record(records[0])
         self._tell("profile_failed" if reason else "profile_done", case, reason=reason)
 
@@ -191,36 +194,18 @@ def failure_of(case: Case, trial: int, outcome: Outcome, reproduce: str) -> Fail
     )
 
 
-def with_profile(record: Record, retries: int, reason: str | None) -> Record:
-    """`record` with the outcome of its profiled pass: where the profile lies, or why there is none."""
+def with_profile(
+    record: Record, retries: int, reason: str | None, parts: dict[str, Any] | None = None, why: str | None = None
+) -> Record:
+    """`record` with the outcome of its profiled pass: where the profile lies and its breakdown, or why there is none."""
     told = {"profile_reason": reason, "profile": None} if reason else {"profile": "captured"}
+    told |= {"breakdown_reason": why} if parts is None and why else {}
     files = record.files if reason else {**record.files, "profile": "../profile"}
     return record.model_copy(
         update={
             "counts": {**record.counts, "profiler_retries": retries},
             "effective": {**record.effective, **told},
             "files": files,
+            "breakdown": parts,
         }
     )
-
-
-def profiled_cases(cases: Sequence[Case], profile: Profile | None) -> set[str]:
-    """Ids of the cases to profile: all, or with `only` the first case of each workload that has those axis values."""
-    if profile is None:
-        return set()
-    if not profile.only:
-        return {case.id for case in cases}
-    first: dict[str, str] = {}
-    for case in cases:
-        axes = case.model_dump(mode="json")
-        if all(_has(axes.get(name), wanted) for name, wanted in profile.only.items()):
-            first.setdefault(case.workload, case.id)
-    return set(first.values())
-
-
-def _has(value: Any, wanted: Any) -> bool:
-    """Whether an axis has a value as a suite writes it: a word for a map is its `kind`, a map names part of it."""
-    if not isinstance(value, dict):
-        return bool(value == wanted)
-    parts = wanted if isinstance(wanted, dict) else {"kind": wanted}
-    return all(value.get(key) == part for key, part in parts.items())
