@@ -27,6 +27,7 @@ class Kind(IntEnum):
 
 
 _WORDS = {
+    "unknown": Kind.UNKNOWN,
     "ignore": Kind.IGNORED,
     "compute": Kind.COMPUTE,
     "communication": Kind.COMMUNICATION,

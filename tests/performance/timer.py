@@ -12,12 +12,11 @@ from tfscale.suite.timing.trials import paired_ratio
 WORKLOADS = ("bert", "vit", "recommender")
 WIDTH = 0.02
 METHOD = (
-    "The bare loop: a batch from the same pool on the device, model, tape, our update rule, tf.function, "
-    "perf_counter, and one host fetch a block of as many steps as the timer's. Both run in one process in alternating "
-    "segments A B B A, so that frequency and neighbours are the same for both. Where memory falls differs from "
-    "process to process, and which side is built first takes turns, so one process gives one pair and the interval is "
-    "Student's over processes (log ratios), more of them until it is no wider than +-2 %. Mean and median are those "
-    "of the record: steady window, blocks."
+    "The bare loop: the same traced step in a loop written by hand, perf_counter, and one host fetch a block of as many "
+    "steps as the timer's. Both run in one process in alternating segments A B B A, so that memory, frequency and "
+    "neighbours are the same for both. One process gives one pair and the interval is Student's over processes (log "
+    "ratios), more of them until it is no wider than +-2 %. Mean and median are those of the record: steady window, "
+    "blocks."
 )
 
 
@@ -31,8 +30,7 @@ def of_workload(name: str, quick: bool) -> list[Row]:
     found: list[dict[str, Any]] = []
 
     def pair(number: int) -> tuple[float, float]:
-        turn = ["--bare-first"] if number % 2 else []
-        found.append(processes.script("timer_cell.py", name, *arguments, *turn))
+        found.append(processes.script("timer_cell.py", name, *arguments))
         return found[-1]["bare"][0], found[-1]["timed"][0]
 
     def narrow(_: Quantity) -> bool:

@@ -2,7 +2,7 @@
 
     python tests/performance/timer_cell.py bert --segments 4 --seconds 4
 
-The bare loop is what one would write by hand: model, tape, update, `tf.function`, perf_counter, one host fetch.
+The bare loop is what one would write by hand around the same traced step: perf_counter and one host fetch a block.
 """
 
 import argparse
@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 import ours
 
-from tfscale.suite import workload
 from tfscale.suite.events import EventLog
 from tfscale.suite.spec import Case
 from tfscale.suite.summarise import time_in_lockstep
@@ -51,66 +50,32 @@ class Timed:
 
 
 class Bare:
-    """A hand-written training loop over the same model, batches and update rule."""
+    """A hand-written loop over the very step that the timer times, so that nothing differs but the timing."""
 
-    def __init__(self, case: Case) -> None:
+    def __init__(self, timed: Timed) -> None:
         import tensorflow as tf
 
-        from tfscale.suite.training.optimizers import Updater, clip_scale, create_slots, rule_of
-        from tfscale.suite.training.step import flat_variables
-        from tfscale.suite.workload import BuildContext
-
-        own = workload.load(case.workload)
-        model = own.build(case.preset, BuildContext(seed=case.seed, embedding_variable=tf.Variable))
-        variables = flat_variables(model)
-        rule, limit = rule_of(own.optimizer), own.optimizer.clip_global_norm
-        slots, updater = create_slots(rule, variables), Updater(rule, "compiled")
-        number = tf.Variable(0, dtype=tf.int64)
-
-        size = own.synthetic_pool(case.preset)
-        made = [
-            own.synthetic(
-                case.preset, seed=case.seed, index=k, batch=case.step_batch, options={"index": case.input.index}
-            )
-            for k in range(size)
-        ]
-        pool = {name: tf.constant(np.stack([batch[name] for batch in made])) for name in made[0]}
-
-        @tf.function(autograph=False)
-        def step() -> Any:
-            # Where a batch comes from is work of the step too, and the same on both sides: a pool on the device.
-            index = number % size if size > 1 else 0
-            batch = {name: tf.gather(value, index) if size > 1 else value[0] for name, value in pool.items()}
-            with tf.GradientTape() as tape:
-                loss = model.loss(batch, training=True)
-            gradients = tape.gradient(loss, variables)
-            scale = None if limit is None else clip_scale(gradients, limit)
-            updater.apply(variables, slots, gradients, number.read_value(), scale)
-            number.assign_add(1)
-            return loss
-
-        self.step = step
+        self.step = timed.runner.traced
+        self.progress, self.control = tf.zeros([5], tf.float64), tf.zeros([])
 
     def segment(self, seconds: float, block: int) -> tuple[float, float]:
         """Mean step time of all steps, and the median over blocks of as many steps as the timer's blocks have."""
         stamps = [time.perf_counter()]
         while stamps[-1] - stamps[0] < seconds:
             for _ in range(block):
-                loss = self.step()
-            float(loss)
+                self.progress = self.step(self.progress, self.control)
+            self.progress.numpy()
             stamps.append(time.perf_counter())
         blocks = np.diff(stamps) / block
         return float(np.mean(blocks)), float(np.median(blocks))
 
 
-def alternate(case: Case, segments: int, seconds: float, bare_first: bool) -> dict[str, Any]:
+def alternate(case: Case, segments: int, seconds: float) -> dict[str, Any]:
     """Segments A B B A ...; geometric means over the segments of each."""
     with tempfile.TemporaryDirectory() as folder:
-        # What is built first has the better memory by a few per cent, on some machines: processes take turns.
-        early = Bare(case) if bare_first else None
         timed = Timed(case, Path(folder))
-        bare = early or Bare(case)
         timed.segment(1.0)
+        bare = Bare(timed)
         bare.segment(1.0, timed.block_steps)
         found: dict[str, list[tuple[float, float]]] = {"timed": [], "bare": []}
         for number in range(segments):
@@ -126,11 +91,10 @@ def main() -> None:
     parser.add_argument("workload", choices=sorted(CASES))
     parser.add_argument("--segments", type=int, default=4)
     parser.add_argument("--seconds", type=float, default=4.0, help="of one segment")
-    parser.add_argument("--bare-first", action="store_true", help="build the bare loop first")
     chosen = parser.parse_args()
     case = Case(workload=chosen.workload, **CASES[chosen.workload])
     ours.prepare(case)
-    json.dump(alternate(case, chosen.segments, chosen.seconds, chosen.bare_first), sys.stdout)
+    json.dump(alternate(case, chosen.segments, chosen.seconds), sys.stdout)
 
 
 if __name__ == "__main__":
