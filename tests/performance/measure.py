@@ -24,6 +24,7 @@ import quick_suite
 import render
 import rows
 import timer
+import traces
 import weak
 
 Measurement = Callable[[bool, Path], rows.Part]
@@ -41,6 +42,7 @@ MEASUREMENTS: dict[str, Measurement] = {
     "gemm": lambda quick, out: gemm.run(quick),
     "peers": _peers,
     "weak": lambda quick, out: weak.run(quick),
+    "trace": lambda quick, out: traces.run(quick),
 }
 """In the order of the page; peers needs the peaks of gemm."""
 

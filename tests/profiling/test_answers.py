@@ -35,7 +35,11 @@ def job(compute: float, communication: float, count: int = 4, kernel: str = "fus
     step = compute + communication
     timeline = Timeline()
     timeline.line(GPU, "Stream #1(Kernel)", [E(kernel, n * step, compute) for n in range(count)])
-    timeline.line(GPU, "Stream #2(Kernel)", [E("ncclDevKernel_AllReduce", n * step + compute, communication) for n in range(count)])
+    timeline.line(
+        GPU,
+        "Stream #2(Kernel)",
+        [E("ncclDevKernel_AllReduce", n * step + compute, communication) for n in range(count)],
+    )
     return timeline.line(GPU, "Steps", [E(str(n), n * step, step) for n in range(count)])
 
 
@@ -121,14 +125,21 @@ def test_csv_has_a_row_a_step_that_sums(tmp_path: Path) -> None:
     rows = list(csv.DictReader(io.StringIO(run(str(save(tmp_path, "a", job(70, 10))), "--csv").stdout)))
     assert [row["step"] for row in rows] == ["window", "0", "1", "2", "3"]
     for row in rows:
-        assert sum(int(row[part]) for part in ("compute", "exposed_communication", "exposed_copy", "input_wait", "host_overhead", "idle")) == int(row["span_ps"])
+        assert sum(
+            int(row[part])
+            for part in ("compute", "exposed_communication", "exposed_copy", "input_wait", "host_overhead", "idle")
+        ) == int(row["span_ps"])
 
 
 def test_the_breakdown_of_a_record(tmp_path: Path) -> None:
     """4 steps of 70 + 10 us, two optimiser steps a marked step; timed 35 us a step: distorted by 40 / 35."""
     found = breakdown(tracing.answer([save(tmp_path, "a", job(70, 10))]), 35e-6, optimizer_steps=2)
     assert found is not None
-    assert (found["span_ps"], found["parts"]["compute"], found["parts"]["exposed_communication"]) == (40 * PS, 35 * PS, 5 * PS)
+    assert (found["span_ps"], found["parts"]["compute"], found["parts"]["exposed_communication"]) == (
+        40 * PS,
+        35 * PS,
+        5 * PS,
+    )
     assert sum(found["parts"].values()) == found["span_ps"]
     assert (found["profiled_over_timed"], found["distorted"]) == (pytest.approx(40 / 35), True)
     assert (found["steps"], found["devices"], found["step_source"]) == (4, 1, "steps line")
