@@ -75,12 +75,12 @@ def speed(model: str, precision: str, xla: str, quick: bool, peaks: dict[tuple[s
         documents.append(document)
         return centre(document["ours"]["step_s"]), centre(document["theirs"]["step_s"])
 
-    least, most = (2, 2) if quick else (3, 6)
+    least, most = (2, 2) if quick else (3, 5)
     ours, theirs, ratio = stats.pairs_until(
         one,
         least=least,
         most=most,
-        enough=lambda r: r.ci95 is not None and r.ci95[0] > 1 and stats.half_width(r) < 0.03,
+        enough=lambda r: r.ci95 is not None and r.ci95[0] > 1 and stats.half_width(r) < 0.05,
     )
     cell = f"{model} {precision} xla {xla}"
     cpu = paired_ratio(*([centre(d[side]["cpu_s"]) for d in documents] for side in ("ours", "theirs")))

@@ -26,7 +26,7 @@ def run(quick: bool) -> Part:
 
 
 def of_workload(name: str, quick: bool) -> list[Row]:
-    arguments = ["--segments", "2", "--seconds", "1"] if quick else ["--segments", "4", "--seconds", "3"]
+    arguments = ["--segments", "2", "--seconds", "1"] if quick else ["--segments", "12", "--seconds", "1"]
     found: list[dict[str, Any]] = []
 
     def pair(number: int) -> tuple[float, float]:
