@@ -138,6 +138,15 @@ def _write_report(results: Path, output: Path) -> Path:
     return output
 
 
+def _serve_trace(paths: list[Path], port: int) -> int:
+    from tfscale.suite.profiling import plugin
+
+    try:
+        return FAILED if plugin.serve(paths, port) else GOOD
+    except ValueError as error:
+        raise fail(str(error)) from error
+
+
 def _write_trace_page(found: Any, document: dict[str, Any], output: Path) -> None:
     from tfscale.reports import trace_page
     from tfscale.suite import rankfiles
@@ -224,6 +233,13 @@ def trace(
         bool, typer.Option("--no-async-windows", help="TPU: count asynchronous operations by start and done only.")
     ] = False,
     top: Annotated[int, typer.Option(min=1, help="Operations listed for each device.")] = 15,
+    cross_check: Annotated[
+        bool, typer.Option("--cross-check", help="Show XProf's own numbers beside ours (extra `profile`).")
+    ] = False,
+    open_: Annotated[
+        bool, typer.Option("--open", help="Serve the traces in TensorBoard's profile plugin (extra `profile`).")
+    ] = False,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port for --open.")] = 6006,
     as_json: Json = False,
 ) -> None:
     """Break every step of a trace into its parts.
@@ -234,12 +250,18 @@ def trace(
     from tfscale.suite.profiling import answer as tracing
     from tfscale.suite.profiling.honesty import UNCLASSIFIED_LIMIT
 
+    if open_:
+        raise typer.Exit(_serve_trace(paths, port))
     options = tracing.Options(async_windows=not sync_only, edge_steps=not drop_edges, top=top)
     try:
         found = tracing.answer(paths, options)
         document = dict(found.document)
         if against is not None:
             document["against"] = tracing.compared(tracing.answer([against], options), found, top)
+        if cross_check:
+            from tfscale.suite.profiling import plugin
+
+            document["xprof"] = plugin.cross_check(paths)
     except ValueError as error:
         raise fail(str(error)) from error
     if html is not None:

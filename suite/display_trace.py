@@ -47,6 +47,8 @@ def show(document: dict[str, Any], out: Console) -> None:
     _skew(document["start_skew"], out)
     changes = document.get("against", {}).get("operations")
     out.print(_changes(changes) if changes else _operations(document))
+    if "xprof" in document:
+        _xprof(document, out)
     for note in honesty["notes"]:
         out.print(f"note: {escape(note)}", style="yellow", soft_wrap=True)
 
@@ -136,6 +138,28 @@ def _operations(document: dict[str, Any]) -> Table:
         )
     table.title, table.title_justify = f"operations of {escape(name)}", "left"
     return table
+
+
+def _xprof(document: dict[str, Any], out: Console) -> None:
+    """XProf's mean step beside our devices' means, and why they differ."""
+    theirs = document["xprof"]["mean_step_ms"]
+    table = Table(
+        "", "step", "parts", box=None, pad_edge=False, title=f"XProf {document['xprof']['version']} beside ours"
+    )
+    table.title_justify = "left"
+    if theirs is None:
+        out.print("XProf finds no step in these traces")
+    else:
+        told = ", ".join(f"{name} {value:.3f}" for name, value in theirs.items() if value and name != "step time")
+        table.add_row("XProf", f"{theirs['step time']:.3f} ms", told)
+    for name, device in _devices(document):
+        steps = device["steps"]
+        mean = {part: sum(step["parts"][part] for step in steps) / len(steps) / 1e9 for part in HEADINGS}
+        told = ", ".join(f"{HEADINGS[part]} {value:.3f}" for part, value in mean.items() if value >= 0.0005)
+        table.add_row(escape(name), f"{sum(mean.values()):.3f} ms", told)
+    out.print(table)
+    for reason in document["xprof"]["reasons"]:
+        out.print(f"  {reason}", style="dim", soft_wrap=True)
 
 
 def _changes(changes: list[dict[str, Any]]) -> Table:

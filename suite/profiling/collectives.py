@@ -50,6 +50,7 @@ class Call:
     """One rank's part in a collective; times on the common axis, picoseconds."""
 
     rank: str
+    node: str
     host: int
     type: str
     size: int | None
@@ -123,12 +124,12 @@ def _calls(number: int, host: HostAnswer, device: DeviceAnswer, rank: str) -> It
     rows = rows[np.argsort(trace.start_ps[rows], kind="stable")]
     told = {"cpu": _of_tensorflow, "gpu": _of_kernels, "tpu": _of_hlo}[device.device.platform](host, device, rows)
     steps = step_of(device, trace.start_ps[rows])
-    for i, (kind, size, group, key, who) in enumerate(told):
+    for i, (kind, size, group, key, node) in enumerate(told):
         if kind is None:
             continue
         start, length = int(trace.start_ps[rows[i]]), int(trace.duration_ps[rows[i]])
         begin = start + host.shift_ps
-        yield Call(f"{rank}{who}", number, kind, size, group, key, steps[i], begin, begin + length)
+        yield Call(rank, node, number, kind, size, group, key, steps[i], begin, begin + length)
 
 
 def step_of(device: DeviceAnswer, times: Ints) -> list[int | None]:
@@ -140,6 +141,7 @@ def step_of(device: DeviceAnswer, times: Ints) -> list[int | None]:
 
 
 Told = tuple[str | None, int | None, int | None, tuple[Any, ...], str]
+"""Type (None: no collective), bytes, group size, key, and the node of the graph where the trace names it."""
 
 
 def _of_tensorflow(host: HostAnswer, device: DeviceAnswer, rows: Ints) -> Iterator[Told]:
@@ -152,7 +154,7 @@ def _of_tensorflow(host: HostAnswer, device: DeviceAnswer, rows: Ints) -> Iterat
         if "ollective" not in name or group is None:
             yield None, None, None, (), ""
             continue
-        yield type_of(name), _integer(size), _integer(members), ("tf", group, instance), ""
+        yield type_of(name), _integer(size), _integer(members), ("tf", group, instance), name.partition(":")[0]
 
 
 def _of_kernels(host: HostAnswer, device: DeviceAnswer, rows: Ints) -> Iterator[Told]:
@@ -211,14 +213,21 @@ def _occurrences(calls: list[Call]) -> Iterator[list[Call]]:
 
 
 def _numbered(calls: list[Call]) -> list[Call]:
-    """Replicas of one process told apart by the order in which they came."""
-    counts = {call.rank for call in calls}
-    seen: dict[str, int] = defaultdict(int)
-    numbered = []
+    """Replicas of one process told apart by their nodes in the graph, which are made replica by replica; where two calls
+    come from one node, by the order in which they came, which says nothing about who they are."""
+    by_rank: dict[str, list[Call]] = defaultdict(list)
     for call in calls:
-        seen[call.rank] += 1
-        rank = call.rank if len(counts) == len(calls) else f"{call.rank}{ANONYMOUS}{seen[call.rank]}"
-        numbered.append(replace(call, rank=rank))
+        by_rank[call.rank].append(call)
+    numbered = []
+    for rank, mine in by_rank.items():
+        nodes = sorted({call.node for call in mine}, key=lambda node: (len(node), node))
+        for count, call in enumerate(mine, 1):
+            if len(mine) == 1:
+                numbered.append(call)
+            elif len(nodes) == len(mine):
+                numbered.append(replace(call, rank=f"{rank} replica {nodes.index(call.node)}"))
+            else:
+                numbered.append(replace(call, rank=f"{rank}{ANONYMOUS}{count}"))
     return numbered
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from tfscale.suite.profiling.analysed import Analysed, DeviceAnswer, HostAnswer
 from tfscale.suite.profiling.answer import Answer
 from tfscale.suite.profiling.breakdown import PARTS, TOTALS
-from tfscale.suite.profiling.collectives import Collective, rank_name
+from tfscale.suite.profiling.collectives import ANONYMOUS, Collective, rank_name
 from tfscale.suite.profiling.intervals import EMPTY, Spans, covered, intersection, union
 
 DISTORTED = 1.1
@@ -76,7 +76,7 @@ def exposed_wait(
     begins, ends = [], []
     for one in collectives:
         for name, wait in (one.waits_ps or {}).items():
-            if name == rank or name.startswith(f"{rank} call "):
+            if name == rank or name.startswith((f"{rank} replica ", f"{rank}{ANONYMOUS}")):
                 begins.append(one.arrivals_ps[name] - host.shift_ps)
                 ends.append(one.arrivals_ps[name] - host.shift_ps + wait)
     waiting: Spans = union(begins, ends) if begins else EMPTY

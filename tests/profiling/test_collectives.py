@@ -195,3 +195,15 @@ def test_nccl_annotations_give_type_and_size() -> None:
     (one,) = collectives(analyse([xplane.read(timeline.bytes(), "f")]), 0)
     assert (one.type, one.size) == ("all_reduce", 4_000_000)
     assert one.algorithm_bandwidth == pytest.approx(4e10)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "last"), [(("x/CollectiveReduceV2", "x/CollectiveReduceV2_1"), "CPU replica 0"), (("x", "x"), None)]
+)
+def test_replicas_of_one_process_are_told_apart_by_their_nodes(nodes: tuple[str, str], last: str | None) -> None:
+    timeline = Timeline().line(CPU, "tf_Compute/1", [E("a/MatMul:MatMul", 0, 1)])
+    for thread, (node, start) in enumerate(zip(nodes, (30, 10), strict=True)):
+        event = E(f"{node}:CollectiveReduceV2", start, 50 - start, group_key=1, instance_key=7)
+        timeline.line(CPU, f"collective_ops/{thread}", [event])
+    (one,) = collectives(analyse([xplane.read(timeline.bytes(), "f")]), 0)
+    assert (one.members, one.last, one.duration_ps) == (2, last, 20 * PS)
