@@ -22,6 +22,7 @@ from tfscale.reports import (
     traces,
 )
 from tfscale.reports.html import hash_of, static, templates
+from tfscale.reports.parts import PARTS
 from tfscale.suite.record import Run
 
 SECTIONS = (
@@ -78,7 +79,7 @@ def _context(run: Run, blocks: Mapping[str, Mapping[str, NDArray[Any]]], others:
         "traces": traces.traces(run, blocks),
         "bars": breakdowns.bars(run),
         "falls": breakdowns.falls(run, shares),
-        "part_colours": breakdowns.PARTS,
+        "part_colours": PARTS,
         "phase_chart": phases.chart(frames.phases(run)),
         "failed": summary.failures(failed),
         "pruned": summary.pruned_groups(pruned),

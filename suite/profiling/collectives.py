@@ -8,7 +8,7 @@ reduce-scatter, decimal units.
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,7 +19,7 @@ from tfscale.suite.profiling.analysed import Analysed, DeviceAnswer, HostAnswer
 from tfscale.suite.profiling.classes import Kind
 from tfscale.suite.profiling.table import Ints
 
-BUS_FACTORS = {
+BUS_FACTORS: dict[str, Callable[[int], float]] = {
     "all_reduce": lambda n: 2 * (n - 1) / n,
     "all_gather": lambda n: (n - 1) / n,
     "reduce_scatter": lambda n: (n - 1) / n,

@@ -136,7 +136,7 @@ def difference(base: Analysed, other: Analysed) -> list[dict[str, Any]]:
     mine, theirs = _devices(other), _devices(base)
     if len(mine) == len(theirs) == 1:
         theirs = {next(iter(mine)): next(iter(theirs.values()))}
-    found = []
+    found: list[dict[str, Any]] = []
     for key, (name, device) in mine.items():
         if key not in theirs:
             found.append({"device": name, "reason": "the base has no such device"})

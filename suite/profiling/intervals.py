@@ -68,7 +68,8 @@ def clip(spans: Spans, start: int, end: int) -> Spans:
 def covered(spans: Spans, start: ArrayLike, end: ArrayLike) -> Ints:
     """How much of each window [start, end) is covered: (n,), in picoseconds. Windows may overlap; none is negative."""
     starts, ends = np.asarray(start, np.int64), np.asarray(end, np.int64)
-    return np.maximum(_before(spans, ends) - _before(spans, starts), 0)
+    found: Ints = np.maximum(_before(spans, ends) - _before(spans, starts), 0)
+    return found
 
 
 def _before(spans: Spans, times: Ints) -> Ints:
@@ -79,7 +80,8 @@ def _before(spans: Spans, times: Ints) -> Ints:
     done = np.concatenate(([0], np.cumsum(lengths)))
     index = np.searchsorted(spans.start, times, side="right")
     running = np.minimum(times - spans.start[index - 1], lengths[index - 1])
-    return np.where(index > 0, done[index - 1] + running, 0)
+    found: Ints = np.where(index > 0, done[index - 1] + running, 0)
+    return found
 
 
 def _where(a: Spans, b: Spans, state: int) -> Spans:

@@ -145,7 +145,8 @@ def _times(events: list[_Event], order: list[int], base: Decimal, file: str) -> 
 
 def _lines(places: list[tuple[str, str]]) -> list[Line]:
     """The lines of events that are sorted by place."""
-    lines, first = [], 0
+    lines: list[Line] = []
+    first = 0
     for row in range(1, len(places) + 1):
         if row == len(places) or places[row] != places[first]:
             plane, name = places[first]
