@@ -11,6 +11,9 @@ from tfscale.suite.profiling.devices.base import Device
 from tfscale.suite.profiling.steps import Dropped, Steps, device_steps, host_steps
 from tfscale.suite.profiling.table import HostTrace
 
+_FARTHEST_NS = 2**62 // 1000
+"""Captures farther apart (50 days) have no common axis in picoseconds, and nothing in common."""
+
 
 @dataclass(frozen=True, eq=False)
 class DeviceAnswer:
@@ -53,7 +56,7 @@ def analyse(traces: Sequence[HostTrace], *, async_windows: bool = True, edge_ste
     """Break down every device of every host. `edge_steps=False` leaves out each device's first and last step."""
     origins = [trace.origin_ns for trace in traces]
     known = [origin for origin in origins if origin is not None]
-    aligned = len(known) == len(traces)
+    aligned = len(known) == len(traces) and max(known, default=0) - min(known, default=0) < _FARTHEST_NS
     zero = min(known, default=None)
     hosts = []
     for trace, origin in zip(traces, origins, strict=True):

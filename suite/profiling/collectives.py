@@ -269,4 +269,5 @@ def _joined(calls: list[Call], aligned: bool, bound_ps: int | None) -> Collectiv
 
 
 def _integer(value: Any) -> int | None:
-    return int(value) if isinstance(value, int) or (isinstance(value, str) and value.isdecimal()) else None
+    found = int(value) if isinstance(value, int) or re.fullmatch(r"[0-9]{1,18}", str(value)) else None
+    return found if found is not None and 0 <= found < 2**62 else None

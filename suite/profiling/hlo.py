@@ -14,9 +14,11 @@ _BITS = {
     "f8e5m2fnuz": 8, "f8e4m3fnuz": 8, "f8e8m0fnu": 8, "bf16": 16, "f16": 16, "f32": 32, "f64": 64, "c64": 64,
     "c128": 128,
 }  # fmt: skip
-_SHAPE = re.compile(r"\b([a-z]+\d*[a-z0-9]*)\[([\d,]*)\]")
-_IOTA = re.compile(r"replica_groups=\[([\d,]+)\]<=\[([\d,]+)\](?:T\(([\d,]+)\))?")
-_LISTED = re.compile(r"replica_groups=\{((?:\{[\d,\s]*\},?\s*)+)\}")
+_SHAPE = re.compile(r"\b([a-z][a-z0-9]{0,15})\[([0-9,]{0,200})\]")
+_IOTA = re.compile(r"replica_groups=\[([0-9,]{1,200})\]<=\[([0-9,]{1,200})\](?:T\(([0-9,]{1,200})\))?")
+_LISTED = re.compile(r"replica_groups=\{((?:\{[0-9, ]*\},? *)+)\}")
+_LARGEST = 2**50
+"""Bytes of a shape that may be true."""
 
 
 def shape_bytes(text: str) -> int | None:
@@ -44,8 +46,10 @@ def _closing(text: str) -> int:
 
 def _one(match: re.Match[str]) -> int | None:
     bits = _BITS.get(match[1])
-    sizes = [int(size) for size in match[2].split(",") if size]
-    return None if bits is None else -(-math.prod(sizes) * bits // 8)
+    if bits is None:
+        return None
+    size = -(-math.prod(_numbers(match[2])) * bits // 8)
+    return size if size <= _LARGEST else None
 
 
 def replica_groups(text: str) -> list[tuple[int, ...]] | None:
@@ -62,10 +66,10 @@ def replica_groups(text: str) -> list[tuple[int, ...]] | None:
             ids = ids.transpose(order)
         return [tuple(int(i) for i in group) for group in ids.reshape(shape)]
     if match := _LISTED.search(text):
-        groups = [tuple(_numbers(group)) for group in re.findall(r"\{([\d,\s]*)\}", match[1])]
+        groups = [tuple(_numbers(group)) for group in re.findall(r"\{([0-9, ]*)\}", match[1])]
         return [group for group in groups if group] or None
     return None
 
 
 def _numbers(text: str) -> list[int]:
-    return [int(part) for part in text.split(",") if part.strip()]
+    return [int(part) for part in re.findall(r"[0-9]{1,9}", text)]

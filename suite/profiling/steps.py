@@ -22,7 +22,7 @@ MARKERS, STEPS_LINE, MODULES, FUNCTIONS, WINDOW = (
     "whole window",
 )
 _HOST_PLANE = re.compile(r"^/host:(CPU|python-tracer)$")
-_STEP_NAME = re.compile(r"^ProfilerStep#(\d+)$")
+_STEP_NAME = re.compile(r"^ProfilerStep#([0-9]{1,18})$")
 _FUNCTION = re.compile(r"^(FunctionRun|SessionRun|EagerLocalExecute: __inference_)")
 
 
@@ -194,7 +194,7 @@ def _steps_line(trace: HostTrace, device: Device) -> Steps | None:
         return None
     rows = np.arange(line.first, line.stop)
     names = trace.names_of(rows)
-    told = [int(name) if name.isdecimal() else -1 for name in names]
+    told = [int(name) if re.fullmatch(r"[0-9]{1,18}", name) else -1 for name in names]
     number = np.array(told, np.int64) if min(told) >= 0 else np.arange(rows.size, dtype=np.int64)
     return _spans(trace, rows, number, STEPS_LINE)
 

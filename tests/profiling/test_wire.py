@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tfscale.suite.profiling.readers import wire
+from tfscale.suite.profiling.readers.xplane import _columns
 from tfscale.suite.profiling.readers.xspace import message_class
 
 INT64 = st.integers(-(2**63), 2**63 - 1)
@@ -50,3 +51,16 @@ def test_events_decode_as_the_library_says(events: list) -> None:
 def test_what_is_no_protobuf_is_refused(data: bytes, words: str) -> None:
     with pytest.raises(wire.WireError, match=words):
         wire.fields(wire.buffer_of(data), np.zeros(1, np.int64), np.array([len(data)]))
+
+
+def test_columns_of_events_whose_fields_come_in_any_order() -> None:
+    """Writers sort fields, and the quick way counts on it; the protobuf standard does not."""
+    sorted_event = message_class("Event")(metadata_id=3, offset_ps=700, duration_ps=9).SerializeToString()
+    turned = sorted_event[5:] + sorted_event[:5]
+    stats_first = b"\x22\x02\x08\x05" + sorted_event
+    without_offset = message_class("Event")(metadata_id=3, duration_ps=9).SerializeToString()
+    events = [sorted_event, turned, without_offset, b"", stats_first]
+    ends = np.cumsum([len(event) for event in events], dtype=np.int64)
+    starts = np.concatenate(([0], ends[:-1]))
+    found = _columns(wire.buffer_of(b"".join(events)), starts, ends)
+    assert [column.tolist() for column in found] == [[3, 3, 3, 0, 3], [700, 700, 0, 0, 700], [9, 9, 9, 0, 9]]

@@ -72,12 +72,12 @@ def recorded() -> dict[str, bytes]:
 
 
 def mutated(data: bytes, draw: random.Random) -> bytes:
-    """One to eight changes: bits, bytes, cuts, copies, integers at their limits."""
+    """A few changes: bits, bytes, cuts, copies, integers at their limits."""
     out = bytearray(data)
-    for _ in range(draw.randint(1, 8)):
+    for _ in range(draw.choice((1, 1, 1, 2, 3, 8))):
         if not out:
             break
-        at, kind = draw.randrange(len(out)), draw.randrange(6)
+        at, kind = draw.randrange(len(out)), draw.choice((0, 0, 0, 1, 1, 1, 2, 3, 4, 5))
         if kind == 0:
             out[at] ^= 1 << draw.randrange(8)
         elif kind == 1:

@@ -85,7 +85,7 @@ def fields(buffer: Bytes, start: Ints, end: Ints) -> Fields:
 def _values(buffer: Bytes, kind: Ints, at: Ints, stop: Ints) -> tuple[Ints, Ints, Ints]:
     """(value, position behind, length) of values of mixed wire types."""
     value, behind, length = np.zeros_like(at), at.copy(), np.zeros_like(at)
-    for one in np.unique(kind):
+    for one in np.flatnonzero(np.bincount(kind, minlength=8)):
         rows = np.flatnonzero(kind == one)
         where = at[rows]
         if one in (VARINT, BYTES):

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
+from google.protobuf.message import DecodeError
 
 from tfscale.suite.profiling.readers import wire, xspace
 from tfscale.suite.profiling.readers.xspace import text
@@ -14,6 +15,8 @@ _EPOCH_NS = 10**17
 """Line time stamps above this (1973) are epoch times; below, they count from the start of the profile."""
 _LATEST_PS = 2**62
 _CHUNK = 1 << 18
+_COLUMN_TAGS = (1 << 3, 2 << 3, 3 << 3)
+_STATS_TAG, _COUNT_TAG = 4 << 3 | 2, 5 << 3
 
 
 def read(data: bytes, file: str) -> HostTrace:
@@ -143,14 +146,26 @@ class _Reading:
 
 
 def _columns(buffer: wire.Bytes, start: Ints, end: Ints) -> tuple[Ints, Ints, Ints]:
-    """metadata_id, offset_ps, duration_ps of events: (n,) each, 0 where a field is absent."""
-    found = wire.fields(buffer, start, end)
-    columns = []
-    for number in (1, 2, 3):
-        column = np.zeros(start.size, np.int64)
-        chosen = (found.number == number) & (found.kind == wire.VARINT)
-        column[found.message[chosen]] = found.value[chosen]
-        columns.append(column)
+    """metadata_id, offset_ps, duration_ps of events: (n,) each, 0 where a field is absent.
+
+    Every writer puts the fields in the order of their numbers, so three look-ups do; the rest of an event is its stats.
+    An event that begins or goes on in any other way is decoded field by field.
+    """
+    position = start.astype(np.int64)
+    columns = [np.zeros(start.size, np.int64) for _ in _COLUMN_TAGS]
+    for column, tag in zip(columns, _COLUMN_TAGS, strict=True):
+        rows = np.flatnonzero((position < end) & (buffer[position] == tag))
+        column[rows], position[rows] = wire.varints(buffer, position[rows] + 1)
+    following = buffer[position]
+    unordered = (start < end) & (buffer[start] != _COLUMN_TAGS[0])
+    irregular = (position < end) & (following != _STATS_TAG) & (following != _COUNT_TAG)
+    odd = np.flatnonzero((position > end) | unordered | irregular)
+    if odd.size:
+        found = wire.fields(buffer, start[odd], end[odd])
+        for number, column in enumerate(columns, 1):
+            chosen = (found.number == number) & (found.kind == wire.VARINT)
+            column[odd] = 0
+            column[odd[found.message[chosen]]] = found.value[chosen]
     return columns[0], columns[1], columns[2]
 
 
@@ -174,6 +189,7 @@ class XStats(Stats):
     """Stats of XPlane events, decoded from the bytes that were kept."""
 
     def __init__(self, reading: _Reading) -> None:
+        self._file = reading.file
         self._pool = bytes(reading.pool)
         self._bounds = np.concatenate(reading.bounds)
         self._firsts = np.array([line.first for line in reading.lines], np.int64)
@@ -185,7 +201,11 @@ class XStats(Stats):
         lines = np.searchsorted(self._firsts, rows, side="right") - 1
         for row, line in zip(rows.tolist(), lines.tolist(), strict=True):
             raw = self._pool[self._bounds[row] : self._bounds[row + 1]]
-            stats = dict(_stats(event_class.FromString(raw).stats, self._keys_of_line[line]))
+            try:
+                event = event_class.FromString(raw)
+            except DecodeError as error:
+                raise TraceError(f"{self._file}: event {row} has damaged stats") from error
+            stats = dict(_stats(event.stats, self._keys_of_line[line]))
             for key, values in found.items():
                 values.append(stats.get(key))
         return found
@@ -199,7 +219,10 @@ class XStats(Stats):
             chosen = np.flatnonzero(mine[lines]) if wanted else np.empty(0, np.int64)
             for first in range(0, chosen.size, _CHUNK):
                 part = chosen[first : first + _CHUNK]
-                values[part] = self._integers(rows[part], wanted, missing)
+                try:
+                    values[part] = self._integers(rows[part], wanted, missing)
+                except wire.WireError as error:
+                    raise TraceError(f"{self._file}: events with damaged stats: {error}") from error
         return values
 
     def _integers(self, rows: Ints, wanted: list[int], missing: int) -> Ints:
