@@ -71,6 +71,7 @@ def _device(host: dict[str, Any], device: dict[str, Any]) -> dict[str, Any]:
         "mean": {name: sum(step["parts"][name] for step in steps) / span if span else None for name, _, _ in PARTS},
         "dropped": device["dropped_steps"],
         "operations": device["operations"],
+        "copies": device["copies"],
         "bars": [
             {
                 "step": step["step"],

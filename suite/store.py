@@ -25,6 +25,7 @@ from tfscale.suite.spec import Case
 from tfscale.suite.timing.series import series_of_ranks
 
 FAILURE_SCHEMA = "tfscale.failure/1"
+TRACE_SCHEMA = "tfscale.trace/1"
 Model = TypeVar("Model", bound=BaseModel)
 
 
@@ -160,7 +161,10 @@ def _blocks(found: Found, warnings: list[str]) -> dict[str, dict[str, NDArray[An
 
 def schemas() -> dict[str, dict[str, Any]]:
     """Schema name -> JSON Schema of every document that is stored or printed."""
+    from tfscale.suite.profiling.schema import TraceShape
+
     models: dict[str, type[BaseModel]] = {
+        TRACE_SCHEMA: TraceShape,
         RECORD_SCHEMA: Record,
         CASE_SCHEMA: CaseResult,
         RUN_SCHEMA: Run,

@@ -1,16 +1,17 @@
 """The answer as a document: tfscale.trace/1. Integers are picoseconds since `origin_ns`; unknown is null with a reason."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 from tfscale.suite.profiling import against, honesty
 from tfscale.suite.profiling.analysed import Analysed, DeviceAnswer, HostAnswer
 from tfscale.suite.profiling.breakdown import Parts
 from tfscale.suite.profiling.collectives import Collective
+from tfscale.suite.profiling.copies import copies
 from tfscale.suite.profiling.operations import Operation, operations
 from tfscale.suite.profiling.stragglers import Verdict
 
-SCHEMA = "tfscale.trace/1"
+SCHEMA: Literal["tfscale.trace/1"] = "tfscale.trace/1"
 
 
 def document(
@@ -62,6 +63,16 @@ def _device(host: HostAnswer, device: DeviceAnswer, top: int) -> dict[str, Any]:
             for number, start, part in zip(steps.number, steps.start, device.parts, strict=True)
         ],
         "dropped_steps": [{"step": dropped.step, "reason": dropped.reason} for dropped in steps.dropped],
+        "copies": [
+            {
+                "name": one.name,
+                "count": one.count,
+                "bytes": one.size,
+                "busy_ps": one.busy_ps,
+                "bandwidth": one.bandwidth,
+            }
+            for one in copies(host, device)
+        ],
         "operations": [_operation(one) for one in operations(host, device)[:top]],
     }
 
