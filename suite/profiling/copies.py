@@ -20,7 +20,7 @@ class Copies:
     """Copies of one name on one device, over its whole window."""
 
     name: str
-    count: int
+    number: int
     size: int | None
     """Bytes of all of them; None where the trace does not tell every one's."""
     busy_ps: int
@@ -49,10 +49,10 @@ def copies(host: HostAnswer, device: DeviceAnswer) -> list[Copies]:
         name = trace.names[number]
         gathered[str(name.stats.get("hlo_category") or name.name)].append(at)
     found = []
-    for label, at in gathered.items():
-        sizes = [size_of(stats["memcpy_details"][i], stats["bytes"][i]) for i in at]
-        mine = rows[np.array(at, np.int64)]
+    for label, places in gathered.items():
+        sizes = [size_of(stats["memcpy_details"][i], stats["bytes"][i]) for i in places]
+        mine = rows[np.array(places, np.int64)]
         known = [size for size in sizes if size is not None]
         busy = union(trace.start_ps[mine], trace.end_ps[mine]).total
-        found.append(Copies(label, len(at), sum(known) if len(known) == len(sizes) else None, busy))
+        found.append(Copies(label, len(places), sum(known) if len(known) == len(sizes) else None, busy))
     return sorted(found, key=lambda one: (-one.busy_ps, one.name))

@@ -1,7 +1,7 @@
 """The answer as a document: tfscale.trace/1. Integers are picoseconds since `origin_ns`; unknown is null with a reason."""
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any
 
 from tfscale.suite.profiling import against, honesty
 from tfscale.suite.profiling.analysed import Analysed, DeviceAnswer, HostAnswer
@@ -9,9 +9,8 @@ from tfscale.suite.profiling.breakdown import Parts
 from tfscale.suite.profiling.collectives import Collective
 from tfscale.suite.profiling.copies import copies
 from tfscale.suite.profiling.operations import Operation, operations
+from tfscale.suite.profiling.schema import SCHEMA
 from tfscale.suite.profiling.stragglers import Verdict
-
-SCHEMA: Literal["tfscale.trace/1"] = "tfscale.trace/1"
 
 
 def document(
@@ -66,7 +65,7 @@ def _device(host: HostAnswer, device: DeviceAnswer, top: int) -> dict[str, Any]:
         "copies": [
             {
                 "name": one.name,
-                "count": one.count,
+                "count": one.number,
                 "bytes": one.size,
                 "busy_ps": one.busy_ps,
                 "bandwidth": one.bandwidth,

@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from tfscale.suite.profiling.document import SCHEMA
+SCHEMA: Literal["tfscale.trace/1"] = "tfscale.trace/1"
 
 
 class Shape(BaseModel):
