@@ -3,6 +3,7 @@
 python trace_cell.py ours|overview|viewer|hta N PATH...
 """
 
+import contextlib
 import json
 import resource
 import shutil
@@ -58,7 +59,8 @@ def main() -> None:
             copy = Path(folder) / path.name
             shutil.copy(path, copy)
             began = time.perf_counter()
-            ANALYSES[name](copy)
+            with contextlib.redirect_stdout(sys.stderr):  # the peers talk
+                ANALYSES[name](copy)
             seconds.append(time.perf_counter() - began)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     print(json.dumps({"seconds": seconds, "peak_bytes": peak}))
