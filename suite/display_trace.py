@@ -49,8 +49,21 @@ def show(document: dict[str, Any], out: Console) -> None:
     out.print(_changes(changes) if changes else _operations(document))
     if "xprof" in document:
         _xprof(document, out)
+    for name, device in _devices(document):
+        if device["dropped_steps"]:
+            out.print(
+                f"note: {escape(name)}: left out {_dropped(device['dropped_steps'])}", style="yellow", soft_wrap=True
+            )
     for note in honesty["notes"]:
         out.print(f"note: {escape(note)}", style="yellow", soft_wrap=True)
+
+
+def _dropped(steps: list[dict[str, Any]]) -> str:
+    """Steps that were left out, by reason."""
+    reasons: dict[str, list[str]] = {}
+    for step in steps:
+        reasons.setdefault(step["reason"], []).append(str(step["step"]))
+    return "; ".join(f"step {', '.join(numbers)}: {escape(reason)}" for reason, numbers in reasons.items())
 
 
 def ms(ps: float) -> str:

@@ -20,6 +20,7 @@ LARGEST_BYTES = 4 * 2**30
 MOST_EXPANSION = 200
 """Traces compress to a tenth or a fifteenth; a file that expands more than this is not one."""
 _CHUNK = 1 << 22
+_RANK = re.compile(r"rank\d+$")
 _GZIP = b"\x1f\x8b"
 
 
@@ -49,7 +50,27 @@ def files_of(path: Path, notes: list[str]) -> list[Path]:
         raise TraceError(
             f"{path} does not exist (a trace file, a profile folder, a log directory or a run is expected)"
         )
-    return _newest(_below(path), path, notes)
+    return _newest(_one_job(_below(path), path, notes), notes)
+
+
+def _one_job(files: list[Path], path: Path, notes: list[str]) -> list[Path]:
+    """Of the profiles of our runs those of one case: ranks are hosts of one job, and cases are different jobs.
+
+    The newest run is taken; a run with several profiled cases is refused with their folders.
+    """
+    jobs: dict[Path, list[Path]] = {}
+    for file in files:
+        job = next((p for p in file.parents if p.name == "profile" and _RANK.match(file.relative_to(p).parts[0])), None)
+        if job is None:
+            return files
+        jobs.setdefault(job, []).append(file)
+    runs = sorted({job.parent.parent for job in jobs}, key=lambda run: run.name)
+    newest = {job: mine for job, mine in jobs.items() if job.parent.parent == runs[-1]}
+    if len(runs) > 1:
+        notes.append(f"{path} holds {len(runs)} runs with profiles; the newest, {runs[-1].name}, is read")
+    if len(newest) > 1:
+        raise TraceError(f"{path} holds the profiles of {len(newest)} cases; name one of {', '.join(map(str, newest))}")
+    return next(iter(newest.values()))
 
 
 def _below(path: Path) -> list[Path]:
@@ -72,7 +93,7 @@ def _is_trace(file: Path) -> bool:
         return True  # let the reader say what is wrong
 
 
-def _newest(files: list[Path], path: Path, notes: list[str]) -> list[Path]:
+def _newest(files: list[Path], notes: list[str]) -> list[Path]:
     """Of several profiles below one log directory the newest; the ranks of a run have a log directory each."""
     by_log: dict[Path, dict[str, list[Path]]] = {}
     chosen: list[Path] = []

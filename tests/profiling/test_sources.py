@@ -100,6 +100,21 @@ def test_a_path_may_be_a_file_a_profile_a_log_directory_or_a_run(tmp_path: Path)
     assert sources.files_of(tmp_path, notes) == [new, second, other]
 
 
+def test_the_cases_of_a_run_are_different_jobs(tmp_path: Path) -> None:
+    def ranks(run: str, case: str) -> list[Path]:
+        place = f"{run}/{case}/profile/rank{{}}/plugins/profile/2026_01_01/a.xplane.pb"
+        return [write(tmp_path / place.format(rank), GOOD) for rank in (0, 1)]
+
+    old, new = ranks("run1", "aaa"), ranks("run2", "aaa")
+    notes: list[str] = []
+    assert sources.files_of(tmp_path, notes) == new
+    assert sources.files_of(tmp_path / "run1", notes) == sources.files_of(tmp_path / "run1/aaa", notes) == old
+    assert notes == [f"{tmp_path} holds 2 runs with profiles; the newest, run2, is read"]
+    ranks("run2", "bbb")
+    with pytest.raises(TraceError, match=r"profiles of 2 cases; name one of .*run2/aaa/profile, .*run2/bbb/profile"):
+        sources.files_of(tmp_path, notes)
+
+
 def test_other_json_in_a_run_is_no_trace(tmp_path: Path) -> None:
     write(tmp_path / "record.json", b'{"schema": "tfscale.record/1"}')
     trace = write(tmp_path / "t.json.gz", gzip.compress(json.dumps(CHROME).encode()))
