@@ -104,7 +104,7 @@ def analysed(data: bytes, read: Callable[..., object]) -> None:
 
 def cases() -> Iterator[tuple[str, bytes, int]]:
     small, large = seeds(), recorded()
-    each = MUTATIONS // (len(small) + 1)
+    each = MUTATIONS // len(small)
     yield from ((name, data, each) for name, data in small.items())
     yield from ((name, data, max(each // 50, 1)) for name, data in large.items())
 
