@@ -103,7 +103,7 @@ def test_a_workload_that_is_not_there_starts_no_rank(tmp_path: Path) -> None:
 
 def test_a_rank_that_finds_other_replicas_than_planned_ends(tmp_path: Path) -> None:
     """A lone worker must not pass for a job of two."""
-    ran = toy_ranks.run(toy(strategy="mirrored", devices=2), tmp_path / "whole", steps=2).assert_clean()
+    ran = toy_ranks.run(toy(strategy="mirrored", devices=2), tmp_path / "whole", steps=3).assert_clean()
     lone = ran.plans[0].model_copy(update={"devices": 1, "directory": str(tmp_path / "lone")})
     job = toy_ranks.launcher().start([lone])
     codes = toy_ranks.wait(job, 60)
