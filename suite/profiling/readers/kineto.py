@@ -20,7 +20,6 @@ _DEVICE_CATEGORIES = ("kernel", "gpu_memcpy", "gpu_memset")
 _LAUNCH_KEYS = {"correlation_id": "correlation", "correlation": "correlation"}
 _EPOCH_US = Decimal(10**14)
 _LATEST_PS = Decimal(2**62)
-_INTEGER = re.compile(rb"^-?\d+$")
 
 
 class _Event(msgspec.Struct, gc=False):
