@@ -8,7 +8,7 @@ import json
 import re
 from typing import Any, Literal, Self, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 Precision = Literal["float32", "tf32", "mixed_bfloat16", "mixed_float16"]
 Xla = Literal["none", "cluster", "auto"]
@@ -51,17 +51,17 @@ class Document(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    @field_validator("*", mode="before")
+    @model_validator(mode="before")
     @classmethod
-    def _number_means_number(cls, value: Any, info: ValidationInfo) -> Any:
+    def _numbers_are_numbers(cls, data: Any) -> Any:
         # A number of devices that YAML read as `true` or as a word is a mistake of the writer, not a 1.
-        wanted = get_args(cls.model_fields[str(info.field_name)].annotation) or (
-            cls.model_fields[str(info.field_name)].annotation,
-        )
-        numeric = int in wanted or float in wanted
-        if numeric and (isinstance(value, bool) or (isinstance(value, str) and float not in wanted)):
-            raise ValueError(f"got {value!r}, a {type(value).__name__}: a plain number is wanted")
-        return value
+        for name, value in data.items() if isinstance(data, dict) else ():
+            if isinstance(value, bool | str) and name in cls.model_fields:
+                annotation = cls.model_fields[name].annotation
+                kinds = get_args(annotation) or (annotation,)
+                if (int in kinds or float in kinds) and (isinstance(value, bool) or float not in kinds):
+                    raise ValueError(f"{name}: got {value!r}, a {type(value).__name__}: a plain number is wanted")
+        return data
 
 
 class Input(Document):

@@ -167,14 +167,18 @@ def explain(source: Source, path: tuple[str | int, ...], model: type[Document], 
     """The first of pydantic's complaints as one line: where, the value got, what is allowed, the nearest match."""
     first = error.errors()[0]
     location = tuple(part for part in first["loc"] if not str(part).startswith("function-"))
+    message, given = first["msg"].removeprefix("Value error, "), first["input"]
+    named = message.partition(": ")[0]
+    if first["type"] == "value_error" and isinstance(given, dict) and named in given:
+        # A check over the whole mapping names the key that it is about.
+        location, given, message = (*location, named), given[named], message.removeprefix(f"{named}: ")
     where = (*path, *location)
     if path == ("matrix",) and location:
-        where = (*where[:2], *_index(source.data["matrix"].get(location[0]), first["input"]), *where[2:])
+        where = (*where[:2], *_index(source.data["matrix"].get(location[0]), given), *where[2:])
     name = ".".join(str(part) for part in (*path, *location)) or "suite"
     if first["type"] == "extra_forbidden":
         owner = Input if location[:1] == ("input",) else model
         return source.error(where, unknown_key(str(location[-1]), list(owner.model_fields), name.rpartition(".")[0]))
-    message = first["msg"].removeprefix("Value error, ")
     if first["type"] == "literal_error":
         return source.error(where, not_allowed(name, first["input"], allowed_values(model, location)))
     if first["type"] == "value_error":
