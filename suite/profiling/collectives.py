@@ -134,10 +134,7 @@ def _calls(number: int, host: HostAnswer, device: DeviceAnswer, rank: str) -> It
 
 def step_of(device: DeviceAnswer, times: Ints) -> list[int | None]:
     """The number of the step in which each time lies."""
-    steps = device.steps
-    at = np.searchsorted(steps.start, times, side="right") - 1
-    inside = (at >= 0) & (times < steps.end[np.maximum(at, 0)]) if len(steps) else np.zeros(times.size, bool)
-    return [int(steps.number[i]) if ok else None for i, ok in zip(at, inside, strict=True)]
+    return [int(device.steps.number[at]) if at >= 0 else None for at in device.steps.locate(times)]
 
 
 Told = tuple[str | None, int | None, int | None, tuple[Any, ...], str]

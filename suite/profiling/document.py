@@ -12,6 +12,12 @@ from tfscale.suite.profiling.operations import Operation, operations
 from tfscale.suite.profiling.schema import SCHEMA
 from tfscale.suite.profiling.stragglers import Verdict
 
+KINDS = {
+    "measured": "spans, parts, totals, starts, arrivals, durations, counts, bytes",
+    "derived": "shares, means a step, waits, bandwidths, start skew, lateness, p values, differences",
+}
+"""How the numbers of a document came about; xprof's are XProf's own."""
+
 
 def document(
     analysed: Analysed,
@@ -26,6 +32,7 @@ def document(
     """Everything of an analysed trace, as plain JSON data."""
     return {
         "schema": SCHEMA,
+        "kinds": KINDS,
         "origin_ns": analysed.origin_ns,
         "origin_reason": None if analysed.origin_ns is not None else "no file tells when it was captured",
         "hosts": [_host(host, top) for host in analysed.hosts],

@@ -79,7 +79,7 @@ def _without_templates(name: str) -> str:
 def operations(host: HostAnswer, device: DeviceAnswer) -> list[Operation]:
     """The operations of a device inside its steps, the one with most self time first."""
     trace, inner = host.trace, device.device
-    chosen = np.isin(inner.kind, _SHOWN) & _in_steps(device, trace.start_ps[inner.rows])
+    chosen = np.isin(inner.kind, _SHOWN) & (device.steps.locate(trace.start_ps[inner.rows]) >= 0)
     rows, kind = inner.rows[chosen], inner.kind[chosen]
     if not rows.size:
         return []
@@ -147,13 +147,6 @@ def differences(before: Sequence[Operation], after: Sequence[Operation]) -> list
         for key in dict.fromkeys([*new, *old])
     ]
     return sorted(changes, key=lambda change: (-abs(change.grown_ps), change.name))
-
-
-def _in_steps(device: DeviceAnswer, times: Ints) -> "np.ndarray[tuple[int], np.dtype[np.bool_]]":
-    steps = device.steps
-    at = np.searchsorted(steps.start, times, side="right") - 1
-    inside: np.ndarray[tuple[int], np.dtype[np.bool_]] = (at >= 0) & (times < steps.end[np.maximum(at, 0)])
-    return inside
 
 
 def _sums(inverse: Ints, values: Ints, size: int) -> Ints:

@@ -150,6 +150,7 @@ class TraceShape(Shape):
     """A whole document."""
 
     schema_: Annotated[Literal["tfscale.trace/1"], Field(alias="schema")] = SCHEMA
+    kinds: dict[Literal["measured", "derived"], str]
     origin_ns: int | None
     origin_reason: str | None
     hosts: list[HostShape]

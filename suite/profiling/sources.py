@@ -110,10 +110,9 @@ def _newest(files: list[Path], notes: list[str]) -> list[Path]:
     return sorted(chosen, key=_by_rank)
 
 
-def _by_rank(file: Path) -> tuple[list[Any], str]:
-    return [int(part) if part.isdecimal() else part for part in re.split(r"(\d+)", str(file)) if part.isdecimal()], str(
-        file
-    )
+def _by_rank(file: Path) -> tuple[list[int], str]:
+    """Rank 10 after rank 9."""
+    return [int(digits) for digits in re.findall(r"[0-9]+", str(file))], str(file)
 
 
 def _ending(file: Path) -> str | None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from tfscale.suite.profiling.devices.base import Device
+from tfscale.suite.profiling.devices.host import host_lines
 from tfscale.suite.profiling.table import HostTrace, Ints, Line
 
 MARKERS, STEPS_LINE, MODULES, FUNCTIONS, WINDOW = (
@@ -21,7 +22,6 @@ MARKERS, STEPS_LINE, MODULES, FUNCTIONS, WINDOW = (
     "function runs",
     "whole window",
 )
-_HOST_PLANE = re.compile(r"^/host:(CPU|python-tracer)$")
 _STEP_NAME = re.compile(r"^ProfilerStep#([0-9]{1,18})$")
 _FUNCTION = re.compile(r"^(FunctionRun|SessionRun|EagerLocalExecute: __inference_)")
 
@@ -48,10 +48,17 @@ class Steps:
     def __len__(self) -> int:
         return int(self.number.size)
 
+    def locate(self, times: Ints) -> Ints:
+        """Place of the step in which each time lies, -1 for none."""
+        if not len(self):
+            return np.full(times.size, -1, np.int64)
+        at = np.searchsorted(self.start, times, side="right") - 1
+        return np.where((at >= 0) & (times < self.end[np.maximum(at, 0)]), at, -1)
+
 
 def host_steps(trace: HostTrace) -> Steps | None:
     """The steps that markers on the host tell, or None. Markers that overlap or repeat a number are one step."""
-    lines = [line for line in trace.lines if _HOST_PLANE.match(line.plane) and len(line)]
+    lines = host_lines(trace)
     named = _profiler_steps(trace, lines)
     if named is not None:
         return named
@@ -151,8 +158,8 @@ def _by_launch(trace: HostTrace, device: Device, host: Steps) -> Steps | None:
     known = launched >= 0
     if not known.any():
         return None
-    at = np.searchsorted(host.start, launched, side="right") - 1
-    inside = known & (at >= 0) & (launched < host.end[np.maximum(at, 0)])
+    at = host.locate(launched)
+    inside = known & (at >= 0)
     if not inside.any():
         return None
     rows, at = device.rows[inside], at[inside]
@@ -174,7 +181,7 @@ def launch_times(trace: HostTrace, device: Device) -> Ints:
     """When the host launched each event of a device, picoseconds; -1 where the trace does not tell."""
     times = np.full(device.rows.size, -1, np.int64)
     wanted = trace.stats.integers(device.rows, "correlation_id")
-    lines = [line for line in trace.lines if _HOST_PLANE.match(line.plane) and len(line)]
+    lines = host_lines(trace)
     if (wanted < 0).all() or not lines:
         return times
     rows = np.concatenate([np.arange(line.first, line.stop) for line in lines])

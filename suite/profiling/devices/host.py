@@ -24,7 +24,7 @@ _BLOCKED = re.compile(
 def waiting_for_input(trace: HostTrace) -> Spans:
     """When the consumer of the input blocks; what background threads of tf.data do is not waiting."""
     mask = kinds((name.name for name in trace.names), "cpu") == Kind.INPUT
-    return spans_of(trace, trace.rows_named(mask, [line for line in _lines(trace) if not _DATA.match(line.name)]))
+    return spans_of(trace, trace.rows_named(mask, [line for line in host_lines(trace) if not _DATA.match(line.name)]))
 
 
 def working(trace: HostTrace, lines: Sequence[Line] | None = None) -> Spans:
@@ -33,7 +33,7 @@ def working(trace: HostTrace, lines: Sequence[Line] | None = None) -> Spans:
     A thread that waits for what it has started does not work, whatever events are open around the wait.
     """
     blocked = np.fromiter((bool(_BLOCKED.search(name.name)) for name in trace.names), bool, len(trace.names))
-    chosen = [line for line in _lines(trace) if not _BACKGROUND.match(line.name)] if lines is None else lines
+    chosen = [line for line in host_lines(trace) if not _BACKGROUND.match(line.name)] if lines is None else lines
     return united(*(_awake(trace, line, blocked) for line in chosen))
 
 
@@ -42,5 +42,6 @@ def _awake(trace: HostTrace, line: Line, blocked: NDArray[np.bool_]) -> Spans:
     return difference(every, spans_of(trace, trace.rows_named(blocked, [line])))
 
 
-def _lines(trace: HostTrace) -> list[Line]:
+def host_lines(trace: HostTrace) -> list[Line]:
+    """The lines of a host that have events, its Python tracer's included."""
     return [line for line in trace.lines if _HOST.match(line.plane) and len(line)]
