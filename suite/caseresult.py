@@ -2,10 +2,10 @@
 
 from collections.abc import Iterable, Sequence
 
-from tfscale.suite.record import CaseResult, Check, Quantity, Record, Status, Validity
+from tfscale.suite.record import CaseResult, Check, CheckStatus, Quantity, Record, Validity
 from tfscale.suite.timing.trials import across_trials
 
-_SEVERITY: tuple[Status, ...] = ("VALID", "SUSPECT", "INVALID")
+_SEVERITY: tuple[CheckStatus, ...] = ("VALID", "UNKNOWN", "SUSPECT", "INVALID")
 
 
 def case_result(trials: Sequence[Record]) -> CaseResult:

@@ -12,6 +12,8 @@ RUN_SCHEMA: Literal["tfscale.run/1"] = "tfscale.run/1"
 Kind = Literal["measured", "derived", "simulated", "published"]
 Scope = Literal["within_trial", "across_trials"]
 Status = Literal["VALID", "SUSPECT", "INVALID"]
+CheckStatus = Literal["VALID", "UNKNOWN", "SUSPECT", "INVALID"]
+"""UNKNOWN: the check could not be made, which `detail` explains; it leaves the case's own status alone."""
 FaultClass = Literal[
     "never_started",
     "join_timeout",
@@ -62,8 +64,13 @@ class Check(Strict):
     """One check of a case's validity: what was asked, the answer, and what it means for the case."""
 
     name: str
-    status: Status
+    status: CheckStatus
     detail: str
+    """The reason, in one sentence."""
+    evidence: dict[str, Any] = {}
+    """The numbers and names that the answer rests on."""
+    advice: str | None = None
+    """What to do about it."""
 
 
 class Validity(Strict):
@@ -74,7 +81,7 @@ class Validity(Strict):
     def of(cls, checks: tuple[Check, ...]) -> "Validity":
         """The worst status among `checks`; VALID where there is none."""
         order: tuple[Status, ...] = ("VALID", "SUSPECT", "INVALID")
-        worst = max((order.index(check.status) for check in checks), default=0)
+        worst = max((order.index(check.status) for check in checks if check.status != "UNKNOWN"), default=0)
         return cls(status=order[worst], checks=checks)
 
 
@@ -94,6 +101,32 @@ class Steady(Strict):
     levels: tuple[Level, ...]
     start: int
     stop: int
+
+
+class Unsampled(Strict):
+    """A column that has no values, and why."""
+
+    state: Literal["unsupported", "no_permission", "absent", "error"]
+    reason: str
+
+
+class Monitored(Strict):
+    """What one monitor saw over the timed window of a trial. `reason` says why it saw nothing, else it is None."""
+
+    reason: str | None = None
+    period_s: float | None = None
+    samples: int = 0
+    """Samples within the timed window."""
+    overruns: int = 0
+    """Ticks that were missed because the one before took too long."""
+    cost: Quantity | None = None
+    """Share of one core that sampling took."""
+    summary: dict[str, dict[str, Quantity]] = {}
+    """Device ("" for the host) -> quantity: `power_mean`, `power_max`, `tx_bytes_rate`, `energy`, ...."""
+    unsampled: dict[str, Unsampled] = {}
+    """Column key -> its state."""
+    facts: dict[str, Any] = {}
+    """What is no series: names of devices, foreign processes."""
 
 
 class Failure(Strict):
@@ -126,6 +159,8 @@ class Record(Strict):
     steady: Steady
     quantities: dict[str, Quantity]
     breakdown: dict[str, Any] | None = None
+    monitors: dict[str, Monitored] = {}
+    """Monitor -> what it saw; empty where none ran."""
     phases: dict[str, Quantity]
     """Seconds of import, join, build, trace, compile, first step, ..., each the largest over ranks."""
     effective: dict[str, Any]

@@ -12,7 +12,7 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
-GROUPS = ("workloads", "strategies", "exchanges", "launchers", "readers")
+GROUPS = ("workloads", "strategies", "exchanges", "launchers", "readers", "monitors", "checks")
 
 
 class UnknownNameError(ValueError):
