@@ -2,8 +2,9 @@
 
 from collections.abc import Iterable, Sequence
 
-from tfscale.suite.record import CaseResult, Check, CheckStatus, Quantity, Record, Validity
-from tfscale.suite.timing.trials import across_trials
+from tfscale.suite.record import CaseResult, Check, CheckStatus, Record, Validity
+from tfscale.suite.timing.trials import across_trials, half_width
+from tfscale.suite.validity.base import judge_case
 
 _SEVERITY: tuple[CheckStatus, ...] = ("VALID", "UNKNOWN", "SUSPECT", "INVALID")
 
@@ -19,7 +20,7 @@ def case_result(trials: Sequence[Record]) -> CaseResult:
         case=first.case,
         quantities={name: across_trials([record.quantities[name] for record in trials]) for name in names},
         trials=tuple(record.id for record in trials),
-        validity=Validity.of(tuple(_worst_checks(trials))),
+        validity=Validity.of((*_worst_checks(trials), *judge_case(trials))),
     )
 
 
@@ -34,14 +35,6 @@ def case_results(records: Iterable[Record]) -> list[CaseResult]:
         by_case.setdefault(record.case_id, []).append(record)
     newest = {case: max(record.run for record in trials) for case, trials in by_case.items()}
     return [case_result([r for r in trials if r.run == newest[case]]) for case, trials in by_case.items()]
-
-
-def half_width(quantity: Quantity) -> float | None:
-    """Relative half-width of the 95 % interval, None where there is no interval."""
-    if quantity.value in (None, 0) or quantity.ci95 is None:
-        return None
-    assert quantity.value is not None
-    return (quantity.ci95[1] - quantity.ci95[0]) / 2 / abs(quantity.value)
 
 
 def target_met(trials: Sequence[Record], target: float) -> bool:

@@ -14,11 +14,12 @@ from tfscale.suite.merge import merge
 from tfscale.suite.notices import Kind, Notice, OnNotice, Remaining, ignore
 from tfscale.suite.plan import Pass
 from tfscale.suite.profiled import profiled_cases
-from tfscale.suite.profiling.ofrun import breakdown_of
+from tfscale.suite.profiling.ofrun import Profiled, profile_of
 from tfscale.suite.ranks import MergeError
-from tfscale.suite.record import Failure, FaultClass, Pruned, Record, Run
+from tfscale.suite.record import Failure, FaultClass, Pruned, Record, Run, Validity
 from tfscale.suite.runfolder import RunFolder, utc_now
 from tfscale.suite.spec import Case
+from tfscale.suite.validity.base import judge_profile
 from tfscale.suite.watch import Outcome, Stopped
 
 WILL_RECUR: tuple[FaultClass, ...] = ("xla_unsupported", "oom", "disk_full", "error")
@@ -136,8 +137,8 @@ class Sweep:
                 self._tell("profile_retry", case, attempt=attempt + 1, reason=failure.reason)
                 self._remaining.skip(-1)
         reason = f"{failure.classification}: {failure.reason}" if failure else None
-        parts, why = breakdown_of(folder, record) if reason is None else (None, reason)
-        records[0] = with_profile(record, attempt, reason, parts, why)
+        found = profile_of(folder, record) if reason is None else Profiled(None, reason)
+        records[0] = with_profile(record, attempt, reason, found)
         self.folder.write_record(records[0])
         self._tell("profile_failed" if reason else "profile_done", case, reason=reason)
 
@@ -194,18 +195,19 @@ def failure_of(case: Case, trial: int, outcome: Outcome, reproduce: str) -> Fail
     )
 
 
-def with_profile(
-    record: Record, retries: int, reason: str | None, parts: dict[str, Any] | None = None, why: str | None = None
-) -> Record:
-    """`record` with the outcome of its profiled pass: where the profile lies and its breakdown, or why there is none."""
-    told = {"profile_reason": reason, "profile": None} if reason else {"profile": "captured"}
-    told |= {"breakdown_reason": why} if parts is None and why else {}
-    files = record.files if reason else {**record.files, "profile": "../profile"}
-    return record.model_copy(
+def with_profile(record: Record, retries: int, failed: str | None, found: Profiled) -> Record:
+    """`record` with the outcome of its profiled pass: where the profile lies, its breakdown or why there is none, checks."""
+    told = {"profile_reason": failed, "profile": None} if failed else {"profile": "captured"}
+    told |= {"breakdown_reason": found.reason} if found.breakdown is None and found.reason else {}
+    parted = record.model_copy(
         update={
             "counts": {**record.counts, "profiler_retries": retries},
             "effective": {**record.effective, **told},
-            "files": files,
-            "breakdown": parts,
+            "files": record.files if failed else {**record.files, "profile": "../profile"},
+            "breakdown": found.breakdown,
         }
     )
+    if found.trace is None:
+        return parted
+    checks = (*parted.validity.checks, *judge_profile(parted, found.trace))
+    return parted.model_copy(update={"validity": Validity.of(checks)})

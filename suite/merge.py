@@ -4,8 +4,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from tfscale.suite import summarise, workload
 from tfscale.suite.analysis import peaks
 from tfscale.suite.analysis.scaling import mfu
@@ -13,14 +11,14 @@ from tfscale.suite.launch import load_strategy
 from tfscale.suite.plan import RankPlan
 from tfscale.suite.rankfiles import BLOCKS, LOG, write_arrays
 from tfscale.suite.ranks import MergeError, RankData, block_arrays, collect
-from tfscale.suite.record import Check, Record, Validity
+from tfscale.suite.record import Record, Validity
 from tfscale.suite.runfolder import record_id, utc_now
 from tfscale.suite.strategies.base import Strategy
 from tfscale.suite.summarise import Timing
-from tfscale.suite.validity.learning import loss_verdict
+from tfscale.suite.validity.base import Evidence, judge_trial
+from tfscale.suite.validity.learning import loss_of_ranks
 from tfscale.suite.workload import Workload
 
-_WORST_LOSS = ("nan_loss", "no_learning", "unknown", "falling")
 NO_PEAK = "no peak is known for this device and math; `tfscale bench gemm` measures one"
 
 
@@ -76,7 +74,7 @@ def record_of(
     series = [rank.series for rank in ranks]
     timing = summarise.time_in_lockstep(series) if lockstep else summarise.time_apart(series)
     sample = f"{workload.sample}s"
-    loss, learning = _loss(ranks)
+    loss, _ = loss_of_ranks(ranks)
     quantities = {
         **summarise.speed(timing, sample, claims_interval=plan.measure.steps is None),
         **summarise.tails(ranks, lockstep),
@@ -92,7 +90,16 @@ def record_of(
         effective["final_loss_scale_reason"] = f"{case.precision} has no loss scale"
     if peak:
         effective["peak_source"] = peak.source
-    checks = (*_checks(ranks, strategy, timing, notes), learning)
+    evidence = Evidence(
+        ranks=ranks,
+        strategy=strategy,
+        timing=timing,
+        window_ns=window_ns(ranks, timing),
+        quantities=quantities,
+        effective=effective,
+        environment=environment,
+        notes=notes,
+    )
     return Record(
         id=record_id(run, plan.case_id, plan.trial),
         run=run,
@@ -100,63 +107,32 @@ def record_of(
         case=case.model_dump(mode="json"),
         trial=plan.trial,
         created=utc_now(),
+        target=plan.measure.target if plan.measure.steps is None else None,
         steady=timing.steady,
         quantities=quantities,
         phases=summarise.phases(ranks),
         effective=effective,
         counts={**_counts(ranks, lockstep), **counts, "blocks": len(series[0]), "block_steps": series[0].block_steps},
         loss=loss,
-        validity=Validity.of(checks),
+        validity=Validity.of(judge_trial(evidence)),
         environment=environment,
         files={"blocks": BLOCKS, **{f"log_rank{r.plan.rank}": f"rank{r.plan.rank}/{LOG}" for r in ranks}},
         reproduce=reproduce,
     )
 
 
+def window_ns(ranks: Sequence[RankData], timing: Timing) -> tuple[int, int]:
+    """Steady window of the job on its clock: from when the last rank is in it to when the last rank leaves it."""
+    last = [min(timing.steady.stop, len(rank.series)) - 1 for rank in ranks]
+    first = [min(timing.steady.start, stop) for stop in last]
+    begin = max(int(rank.series.start_ns[at]) for rank, at in zip(ranks, first, strict=True))
+    end = max(int(rank.series.end_ns[at]) for rank, at in zip(ranks, last, strict=True))
+    return begin, end
+
+
 def in_lockstep(ranks: Sequence[RankData]) -> bool:
     """Whether the ranks belong to one job; replicas of `independent` each have a cluster, and a step, of their own."""
     return len(ranks) == 1 or bool(ranks[0].plan.cluster)
-
-
-def _checks(ranks: Sequence[RankData], strategy: Strategy, timing: Timing, notes: Sequence[str]) -> list[Check]:
-    case = ranks[0].plan.case
-    wanted = strategy.replicas(case)
-    batch = case.step_batch if strategy.synchronous else case.micro_batch * case.accumulation
-    retraces = max(rank.result.counts.get("retraces", 0) for rank in ranks)
-    checks = [
-        *(_self_check(rank) for rank in ranks),
-        *(_replicas(rank, wanted) for rank in ranks),
-        Check(
-            name="samples",
-            status="VALID" if np.isclose(timing.global_batch, batch, rtol=1e-9) else "INVALID",
-            detail=f"{timing.global_batch:g} samples a step were counted, {batch} were planned",
-        ),
-        Check(
-            name="steady_state",
-            status="SUSPECT" if timing.problem else "VALID",
-            detail=timing.problem or f"{timing.steady.classification}, {timing.window_blocks} steady blocks",
-        ),
-    ]
-    if retraces:
-        detail = f"the step was traced again {retraces} times while it ran"
-        checks.append(Check(name="retraces", status="SUSPECT", detail=detail))
-    if differing := _differing(ranks):
-        detail = f"ranks differ in what they really used: {', '.join(differing)}"
-        checks.append(Check(name="same_on_all_ranks", status="SUSPECT", detail=detail))
-    checks += [Check(name="after_the_result", status="VALID", detail=note) for note in notes]
-    return checks
-
-
-def _self_check(rank: RankData) -> Check:
-    check = rank.result.self_check
-    detail = f"rank {rank.plan.rank}: {check.detail}"
-    return Check(name="self_check", status="INVALID" if check.passed is False else "VALID", detail=detail)
-
-
-def _replicas(rank: RankData, wanted: int) -> Check:
-    got = rank.result.replicas
-    detail = f"rank {rank.plan.rank} trains with {got} replicas, {wanted} were planned"
-    return Check(name="replicas", status="VALID" if got == wanted else "INVALID", detail=detail)
 
 
 def _effective(ranks: Sequence[RankData]) -> dict[str, Any]:
@@ -167,11 +143,6 @@ def _effective(ranks: Sequence[RankData]) -> dict[str, Any]:
     return {**ranks[0].result.effective, **told, **({"start_reason": reason} if reason else {})}
 
 
-def _differing(ranks: Sequence[RankData]) -> list[str]:
-    first = ranks[0].result.effective
-    return [name for name in first if any(rank.result.effective.get(name) != first[name] for rank in ranks[1:])]
-
-
 def _counts(ranks: Sequence[RankData], lockstep: bool) -> dict[str, int]:
     """The largest over ranks, who count the same things; samples of ranks that run apart add."""
     names = {name: None for rank in ranks for name in rank.result.counts}
@@ -179,9 +150,3 @@ def _counts(ranks: Sequence[RankData], lockstep: bool) -> dict[str, int]:
     if not lockstep and "samples" in counts:
         counts["samples"] = sum(rank.result.counts.get("samples", 0) for rank in ranks)
     return counts
-
-
-def _loss(ranks: Sequence[RankData]) -> tuple[dict[str, Any], Check]:
-    """The verdict on the loss; in lockstep all ranks see the same one, apart the worst counts."""
-    told = [loss_verdict(rank.series.group_loss, rank.series.group_step) for rank in ranks]
-    return min(told, key=lambda pair: _WORST_LOSS.index(pair[0]["verdict"]))

@@ -156,6 +156,8 @@ class Record(Strict):
     trial: int
     created: str
     """UTC, ISO 8601."""
+    target: float | None = None
+    """Half-width of the case's 95 % interval that was asked for, relative; None where the number of steps was fixed."""
     steady: Steady
     quantities: dict[str, Quantity]
     breakdown: dict[str, Any] | None = None

@@ -12,7 +12,17 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
-GROUPS = ("workloads", "strategies", "exchanges", "launchers", "readers", "monitors", "checks")
+GROUPS = (
+    "workloads",
+    "strategies",
+    "exchanges",
+    "launchers",
+    "readers",
+    "monitors",
+    "checks",
+    "profile_checks",
+    "case_checks",
+)
 
 
 class UnknownNameError(ValueError):

@@ -59,11 +59,12 @@ def run(plan: RankPlan, strategy: "Strategy", events: EventLog) -> None:
         import tensorflow as tf
 
         from tfscale.suite.strategies import devices
-        from tfscale.suite.training import precision
+        from tfscale.suite.training import onednn, precision
         from tfscale.suite.training.job import Job
 
         tf.get_logger().setLevel("INFO")
     events.phase("imported")
+    proof = onednn.proof_for(plan.case.precision, plan.accelerator)
     devices.configure(plan)
     if strategy.serves(plan):
         strategy.serve(plan, joined=lambda: events.phase("joined"))
@@ -74,7 +75,7 @@ def run(plan: RankPlan, strategy: "Strategy", events: EventLog) -> None:
     assert_replicas(session, strategy, plan)
     events.phase("joined", replicas=session.replicas)
     with phases("build"):
-        job = Job(plan, session, workload.load(plan.case.workload))
+        job = Job(plan, session, workload.load(plan.case.workload), proof)
         job.build()
     events.phase("built", parameters=job.parameters)
     with phases("check"):

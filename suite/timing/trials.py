@@ -71,6 +71,14 @@ def _estimate(values: Series) -> tuple[float, tuple[float, float] | None, str]:
     return math.exp(centre), _exponential(centre - half, centre + half), STUDENT
 
 
+def half_width(quantity: Quantity) -> float | None:
+    """Relative half-width of the 95 % interval, None where there is no interval."""
+    if quantity.value in (None, 0) or quantity.ci95 is None:
+        return None
+    assert quantity.value is not None
+    return (quantity.ci95[1] - quantity.ci95[0]) / 2 / abs(quantity.value)
+
+
 def student_half_width(values: Series) -> float:
     """t(n - 1) s / sqrt(n) for independent `values` (n >= 2,)."""
     return t_quantile(values.size - 1) * float(values.std(ddof=1)) / math.sqrt(values.size)

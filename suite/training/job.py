@@ -1,5 +1,6 @@
 """A case made ready to train in one rank: model, step, input and runner, and what is known of them afterwards."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +24,12 @@ class Job:
     self_check = SelfCheck(passed=None, detail="not made")
     runner: TrainRunner
 
-    def __init__(self, plan: RankPlan, session: Session, workload: Workload) -> None:
+    def __init__(
+        self, plan: RankPlan, session: Session, workload: Workload, proof: Mapping[str, Any] | None = None
+    ) -> None:
+        """`proof`: what was shown of the arithmetic before the runtime was touched (training/onednn.py)."""
         self.plan = plan
+        self._proof = dict(proof or {})
         self.session = session
         self._workload = workload
 
@@ -68,6 +73,7 @@ class Job:
         options = self.options()
         return {
             **precision.effective(case.precision, self.plan.accelerator),
+            **self._proof,
             **xla.effective(case.xla, self.runner.clusters(), log),
             **self.session.effective(log),
             **self.feed.effective(),

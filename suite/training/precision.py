@@ -28,7 +28,7 @@ def effective(precision: Precision, accelerator: str) -> dict[str, Any]:
         return _tpu(precision)
     if accelerator == "gpu" and tf.config.list_logical_devices("GPU"):
         return _gpu(precision, _compute_capability())
-    return _cpu(precision, _cpu_flags())
+    return cpu_math(precision, cpu_flags())
 
 
 def _tpu(precision: Precision) -> dict[str, Any]:
@@ -55,7 +55,8 @@ def _gpu(precision: Precision, capability: tuple[int, int] | None) -> dict[str, 
     return {"math": "float32", "math_reason": f"float16 products need 5.3, {had}"}
 
 
-def _cpu(precision: Precision, flags: frozenset[str]) -> dict[str, Any]:
+def cpu_math(precision: Precision, flags: frozenset[str]) -> dict[str, Any]:
+    """`math` of a CPU with these feature flags (as in /proc/cpuinfo), and `math_reason` where it is not as asked."""
     if precision == "float32":
         return {"math": "float32"}
     if precision == "tf32":
@@ -78,7 +79,8 @@ def _compute_capability() -> tuple[int, int] | None:
     return (int(capability[0]), int(capability[1])) if capability else None
 
 
-def _cpu_flags() -> frozenset[str]:
+def cpu_flags() -> frozenset[str]:
+    """Features of this CPU as the kernel names them; empty where it names none."""
     try:
         with open("/proc/cpuinfo") as file:  # noqa: PTH123
             lines = [line for line in file if line.startswith(("flags", "Features"))]

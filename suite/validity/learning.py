@@ -1,15 +1,30 @@
 """Did the training that was timed train? A loss that is finite and falls."""
 
 import math
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tfscale.suite.ranks import RankData
 from tfscale.suite.record import Check, Status
+from tfscale.suite.validity.base import Evidence
 
 FEWEST_STEPS = 50
 _STANDARD_ERRORS = 2.0
+_WORST_FIRST = ("nan_loss", "no_learning", "unknown", "falling")
+
+
+def learning(evidence: Evidence) -> Iterator[Check]:
+    """The loss is finite and falls."""
+    yield loss_of_ranks(evidence.ranks)[1]
+
+
+def loss_of_ranks(ranks: Sequence[RankData]) -> tuple[dict[str, Any], Check]:
+    """`loss_verdict` of the ranks of a trial: in lockstep all see the same loss; apart, the worst counts."""
+    told = [loss_verdict(rank.series.group_loss, rank.series.group_step) for rank in ranks]
+    return min(told, key=lambda pair: _WORST_FIRST.index(pair[0]["verdict"]))
 
 
 def loss_verdict(losses: ArrayLike, steps: ArrayLike) -> tuple[dict[str, Any], Check]:

@@ -36,10 +36,10 @@ def test_a_nan_in_a_sparse_gradient_is_found() -> None:
 
 
 def test_math_of_a_cpu_says_what_it_is_not() -> None:
-    assert precision._cpu("float32", frozenset()) == {"math": "float32"}
-    assert "no TF32" in precision._cpu("tf32", frozenset())["math_reason"]
-    assert precision._cpu("mixed_bfloat16", frozenset({"amx_bf16"})) == {"math": "bfloat16"}
-    emulated = precision._cpu("mixed_bfloat16", frozenset({"avx2"}))
+    assert precision.cpu_math("float32", frozenset()) == {"math": "float32"}
+    assert "no TF32" in precision.cpu_math("tf32", frozenset())["math_reason"]
+    assert precision.cpu_math("mixed_bfloat16", frozenset({"amx_bf16"})) == {"math": "bfloat16"}
+    emulated = precision.cpu_math("mixed_bfloat16", frozenset({"avx2"}))
     assert emulated["math"] == "float32"
     assert "bfloat16" in emulated["math_reason"]
 
