@@ -27,6 +27,8 @@ class Column:
     reason: str | None = None
     slow: bool = False
     """Sampled once a second instead of at every tick: what costs much, or changes slowly."""
+    wraps_at: float = 2.0**32
+    """Where a counter that never reached it starts again from 0: 2^32 of what a 32-bit one counts, in `unit`."""
 
     @property
     def key(self) -> str:
