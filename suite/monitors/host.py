@@ -29,10 +29,11 @@ class Host(Grouped):
     def __init__(self, sources: Sources, target: Target) -> None:
         super().__init__(sources, target)
         self._accounts = Accounts(sources.files, target.folder)
-        self._foreign: list[dict[str, Any]] = []
+        self._foreign: dict[str, Any] | None = None
         self._looked_ns: int | None = None
         self._limits = cgroups.limits(sources.files)
         self._visible = self._accounts.sees_everything()
+        self._memory = _found(sources.files, "proc/meminfo", procfiles.memory).get("memory_total")
 
     def groups(self) -> Sequence[Group]:
         files = self.sources.files
@@ -52,7 +53,11 @@ class Host(Grouped):
             file_group(
                 files,
                 "proc/vmstat",
-                [_counter("swap_in", "pages"), _counter("swap_out", "pages"), _counter("major_faults", "1")],
+                [
+                    _counter("swap_in", "pages", slow=True),
+                    _counter("swap_out", "pages", slow=True),
+                    _counter("major_faults", "1", slow=True),
+                ],
                 procfiles.paging,
             ),
             file_group(files, "proc/diskstats", _disk_columns(files), procfiles.disk_bytes),
@@ -62,13 +67,12 @@ class Host(Grouped):
         ]
 
     def facts(self) -> dict[str, Any]:
-        """foreign: those that used most CPU since the last look; all_processes_visible: False where some are hidden."""
-        total = _found(self.sources.files, "proc/meminfo", procfiles.memory).get("memory_total")
+        """foreign: who used most CPU between the last two looks; all_processes_visible: False where some are hidden."""
         return {
             "foreign": self._foreign,
             "all_processes_visible": self._visible,
             "own_processes": len(self._accounts.own),
-            "memory_total": total,
+            "memory_total": self._memory,
             "cgroup": self._limits,
         }
 
@@ -81,7 +85,7 @@ class Host(Grouped):
         if before is None:
             return {"suite_cpu": self._accounts.suite_s, "foreign_cpu": None}
         seconds = (now - before) / 1e9
-        self._foreign = name_foreign(foreign, seconds)
+        self._foreign = name_foreign(foreign, before, now)
         return {"suite_cpu": self._accounts.suite_s, "foreign_cpu": sum(foreign.values()) / seconds}
 
 

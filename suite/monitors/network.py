@@ -7,6 +7,7 @@ not appear here; the rdma monitor has it.
 """
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any, ClassVar
 
 from tfscale.suite.monitors import procfiles
@@ -36,14 +37,18 @@ class Network(Grouped):
             for interface in up
             for name in (*_FAST, *_SLOW)
         ]
-        retransmits = Column("tcp_retransmits", "segments", "counter")
+        retransmits = Column("tcp_retransmits", "segments", "counter", slow=True)
         return [
             file_group(files, "proc/net/dev", columns, procfiles.interfaces),
             file_group(files, "proc/net/snmp", [retransmits], procfiles.tcp),
         ]
 
     def facts(self) -> dict[str, Any]:
-        """`interfaces`: what each is, those that are down included."""
+        """`interfaces`: what each was when sampling began, those that are down included."""
+        return self._facts
+
+    @cached_property
+    def _facts(self) -> dict[str, Any]:
         files = self.sources.files
         return {"interfaces": {name: interface(files, name) for name in files.under(NET) if _is_interface(files, name)}}
 

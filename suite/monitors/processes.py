@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tfscale.suite.monitors.procfiles import JIFFY_S
+from tfscale.suite.monitors.procfiles import JIFFIES
 from tfscale.suite.sources.base import Source
 
 NAMED = 5
@@ -44,7 +44,7 @@ def parse(text: str) -> Process:
         parent=int(fields[1]),
         session=int(fields[3]),
         started=int(fields[19]),
-        cpu_s=(int(fields[11]) + int(fields[12])) * JIFFY_S,
+        cpu_s=(int(fields[11]) + int(fields[12])) / JIFFIES,
         kernel=bool(int(fields[6]) & _KERNEL_THREAD),
     )
 
@@ -124,7 +124,7 @@ class Accounts:
 
     def sees_everything(self) -> bool:
         """Whether the processes of the whole machine show here: a container, or hidepid, hides the kernel's own."""
-        return self._files.ask("proc/2/comm").value == "kthreadd"
+        return str(self._files.ask("proc/2/comm").value) == "kthreadd"
 
     def _growth(self, process: Process) -> float:
         """CPU seconds since it was last seen; all of them where it is new, which no process is at the first look."""
@@ -154,7 +154,25 @@ def _pid_in(path: Path) -> int | None:
     return pid if isinstance(pid, int) else None
 
 
-def name_foreign(foreign: Mapping[Process, float], seconds: float) -> list[dict[str, Any]]:
-    """The foreign processes that used most: pid, name, and CPU seconds per second (`cores`)."""
+def name_foreign(foreign: Mapping[Process, float], from_ns: int, to_ns: int) -> dict[str, Any]:
+    """The foreign processes that used most between two looks, as a fact: pid, name, CPU seconds per second (`cores`)."""
+    seconds = (to_ns - from_ns) / 1e9
     most = sorted(foreign.items(), key=lambda entry: -entry[1])[:NAMED]
-    return [{"pid": p.pid, "name": p.name, "cores": round(used / seconds, 4)} for p, used in most]
+    named = [{"pid": p.pid, "name": p.name, "cores": round(used / seconds, 4)} for p, used in most]
+    return {"from_ns": from_ns, "to_ns": to_ns, "processes": named}
+
+
+def foreign_over(facts: Sequence[tuple[int, Mapping[str, Any]]], window: tuple[int, int]) -> list[dict[str, Any]]:
+    """The foreign processes of a window, most first: pid, name, and `cores`, the mean over all looks that touch it."""
+    cores: dict[tuple[int, str], float] = {}
+    looked = 0
+    for look in (found["foreign"] for _, found in facts if found.get("foreign")):
+        overlap = min(window[1], look["to_ns"]) - max(window[0], look["from_ns"])
+        if overlap <= 0:
+            continue
+        looked += overlap
+        for process in look["processes"]:
+            who = (process["pid"], process["name"])
+            cores[who] = cores.get(who, 0.0) + process["cores"] * overlap
+    most = sorted(cores.items(), key=lambda entry: -entry[1])[:NAMED]
+    return [{"pid": pid, "name": name, "cores": round(total / looked, 4)} for (pid, name), total in most]

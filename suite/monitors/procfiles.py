@@ -6,8 +6,8 @@ Formats: the kernel's Documentation/filesystems/proc.rst and admin-guide/iostats
 import os
 from collections.abc import Iterable
 
-JIFFY_S = 1.0 / os.sysconf("SC_CLK_TCK")
-"""What /proc counts CPU time in: a hundredth of a second on every architecture of today."""
+JIFFIES = os.sysconf("SC_CLK_TCK")
+"""A second in the units of CPU time of /proc: 100 on every architecture of today."""
 SECTOR_BYTES = 512
 """/proc/diskstats counts these, whatever the disk's own sectors are."""
 KIB = 1024
@@ -26,9 +26,9 @@ def cpu_times(text: str) -> Found:
         name, _, rest = line.partition(" ")
         if name.startswith("cpu"):
             user, nice, system, _idle, _iowait, irq, softirq, steal = [int(field) for field in rest.split()[:8]]
-            busy = (user + nice + system + irq + softirq) * JIFFY_S
+            busy = (user + nice + system + irq + softirq) / JIFFIES
             if name == "cpu":
-                found["cpu_busy"], found["cpu_steal"] = busy, steal * JIFFY_S
+                found["cpu_busy"], found["cpu_steal"] = busy, steal / JIFFIES
             else:
                 found[f"{name}/busy"] = busy
         elif name == "ctxt":
@@ -78,10 +78,10 @@ def interfaces(text: str) -> Found:
     found: Found = {}
     for line in text.splitlines()[2:]:
         name, _, rest = line.rpartition(":")
-        fields = [float(field) for field in rest.split()]
+        fields = rest.split()
         for side, start in (("rx", 0), ("tx", 8)):
             for what, value in zip(("bytes", "packets", "errors", "drops"), fields[start : start + 4], strict=False):
-                found[f"{name.strip()}/{side}_{what}"] = value
+                found[f"{name.strip()}/{side}_{what}"] = float(value)
     return found
 
 
@@ -95,9 +95,12 @@ def tcp(text: str) -> Found:
 
 def _table(text: str, names: Iterable[str]) -> dict[str, float]:
     """`name value` lines of those `names` that are there."""
-    wanted = tuple(names)
-    rows = (line.split() for line in text.splitlines() if line.startswith(wanted))
-    return {row[0]: float(row[1]) for row in rows if row[0] in wanted}
+    found: dict[str, float] = {}
+    for name in names:
+        start = 0 if text.startswith(f"{name} ") else text.find(f"\n{name} ") + 1
+        if start or text.startswith(f"{name} "):
+            found[name] = float(text[start + len(name) :].split(None, 1)[0])
+    return found
 
 
 def _times(value: float | None, factor: float) -> float | None:

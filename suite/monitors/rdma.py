@@ -11,6 +11,7 @@ are read at every tick.
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import Any, ClassVar
 
 from tfscale.suite.monitors.base import Column
@@ -72,7 +73,11 @@ class Rdma(Grouped):
         return [group for device, port in found for group in port_groups(files, device, port)]
 
     def facts(self) -> dict[str, Any]:
-        """`ports`: device/port -> link layer, rate, state, MTU, GIDs in use."""
+        """`ports`: device/port -> link layer, rate, state, MTU, GIDs in use, as they were when sampling began."""
+        return self._facts
+
+    @cached_property
+    def _facts(self) -> dict[str, Any]:
         files = self.sources.files
         return {"ports": {f"{device}/{port}": port_facts(files, device, port) for device, port in ports(files)}}
 
@@ -133,7 +138,7 @@ def gids(files: Source, folder: str) -> list[dict[str, str | None]]:
 
 def is_roce(files: Source, folder: str) -> bool:
     """Whether the port runs RDMA over Ethernet."""
-    return files.ask(f"{folder}/link_layer").value == "Ethernet"
+    return str(files.ask(f"{folder}/link_layer").value) == "Ethernet"
 
 
 def _data_columns(device: str | None) -> list[Column]:

@@ -9,8 +9,10 @@ It writes JSON lines; times are perf_counter_ns, the clock of the steps on this 
     {"m": monitor, "t": ns, "s": 0 | 1, "v": [value | null]}    s 1: its slow columns, 0: the others; only those ok
     {"m": monitor, "t": ns, "facts": {...}}                     whenever they differ from the last
     {"m": monitor, "t": ns, "state": "error", "reason": text}   it failed and is asked no more; the others go on
-    {"end": {"cause", "cpu_s", "wall_s", "ticks", "missed", "monitors": {name: {"cpu_s", "longest_s", "overruns"}}}}
+    {"end": {"cause", "cpu_s", "wall_s", "opening_cpu_s", "ticks", "missed",
+             "monitors": {name: {"cpu_s", "longest_s", "overruns"}}}}
 
+cpu_s and wall_s are from the first tick to the end; opening_cpu_s is what came before, imports included.
 A stamp is the middle of its reading. Ticks lie on multiples of the period after the start, so nothing drifts; those
 whose time passes while another is worked on are counted and never made up for. It ends on SIGTERM, and when its
 standard input closes, so that it cannot outlive the harness; a last sample then lies behind all that was measured.
@@ -144,22 +146,23 @@ def next_tick(last: int, since_start_ns: int, period_ns: int) -> int:
 
 def sample(config: dict[str, Any], output: Output, wait: Wait) -> None:
     """Sample until `wait` gives a cause to end. Raises OSError where the output cannot be written."""
-    began, cpu = time.perf_counter(), time.process_time()
     output.write({"sampler": {"pid": os.getpid(), "period_s": config["period_s"], "slow_s": config["slow_s"]}})
     target, sources = Target(Path(config["folder"]), config["visible"]), here()
     monitors = []
     for name in config["monitors"]:
         monitors.append(Sampled(name, sources, target))
         output.take(monitors[-1])
+        monitors[-1].cpu_s = 0.0
     output.flush()
     gc.collect()
     gc.freeze()  # what is there stays; a collection while sampling need not look at it again
+    began, cpu = time.perf_counter(), time.process_time()
     cause, ticks, missed = _loop(monitors, output, config["period_s"], config["slow_s"], wait)
     for monitor in monitors:
         monitor.close()
         output.take(monitor)
+    used = {"cpu_s": time.process_time() - cpu, "wall_s": time.perf_counter() - began, "opening_cpu_s": cpu}
     costs = {m.name: {"cpu_s": m.cpu_s, "longest_s": m.longest_s, "overruns": m.overruns} for m in monitors}
-    used = {"cpu_s": time.process_time() - cpu, "wall_s": time.perf_counter() - began}
     output.write({"end": {"cause": cause, **used, "ticks": ticks, "missed": missed, "monitors": costs}})
     output.flush()
 
