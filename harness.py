@@ -215,6 +215,61 @@ def show(
 
 
 @app.command()
+def doctor(
+    suite: Annotated[str | None, typer.Argument(help="A suite: can each of its cases run here?")] = None,
+    seconds: Annotated[float, typer.Option(min=0, help="Seconds for what is tried; 0 only reads.")] = 25.0,
+    record: Annotated[
+        Path | None, typer.Option("--record", help="Write what was read, redacted, to this new folder.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Say what this machine is, what will work, what will not and why. Exits 1 where training or a case of SUITE fails.
+
+    Example: tfscale doctor suites/quick.yaml
+    """
+    from tfscale.suite import display_doctor
+    from tfscale.suite.doctor import command
+
+    try:
+        with display_doctor.progress() as tell:
+            found = command.run(suite, seconds=seconds, record=record, tell=tell)
+    except (ValueError, FileNotFoundError, FileExistsError) as error:
+        raise fail(str(error)) from error
+    except OSError as error:
+        raise fail(str(error), FAILED) from error
+    if as_json:
+        answer(found.model_dump(mode="json", by_alias=True))
+    else:
+        display_doctor.examination(found, display.out)
+    raise typer.Exit(FINDING if found.failing(("training", "suite")) else GOOD)
+
+
+@app.command()
+def init(
+    output: Annotated[Path, typer.Option("-o", "--output", help="The suite file to write.")] = Path("suite.yaml"),
+    force: Annotated[bool, typer.Option("--force", help="Write over a file that is there.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Write a first suite that fits this machine.
+
+    Example: tfscale init -o suite.yaml
+    """
+    from tfscale.suite import initial, rankfiles
+
+    if output.exists() and not (force and output.is_file()):
+        raise fail(f"{output} is there already; name another file with -o, or --force")
+    text = initial.suite(initial.here())
+    try:
+        rankfiles.write_atomic(output.resolve(), text.encode())
+    except OSError as error:
+        raise fail(str(error), FAILED) from error
+    if as_json:
+        answer({"schema": "tfscale.init/1", "file": str(output), "suite": text})
+    else:
+        display.out.print(f"suite: {output}; look at its cases with `tfscale run {output} --dry-run`", soft_wrap=True)
+
+
+@app.command()
 def trace(
     paths: Annotated[
         list[Path],

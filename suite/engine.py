@@ -114,6 +114,8 @@ class Sweep:
                 reproduce=self.reproduce(case),
                 port_retries=launched.port_retries,
                 notes=outcome.notes,
+                monitors=self.bench.monitors,
+                unsampled=launched.unsampled,
             )
         except MergeError as error:
             blame = Blame("error", None, f"the ranks' results cannot be merged: {error}")

@@ -76,7 +76,7 @@ def accelerator(requested: Accelerator) -> Literal["cpu", "gpu", "tpu"]:
     """What `cluster.accelerator` means on this host."""
     if requested != "auto":
         return requested
-    return "gpu" if gpus() and not _installed("tensorflow-cpu") else "cpu"
+    return "gpu" if gpus() and not installed("tensorflow-cpu") else "cpu"
 
 
 def machine(cluster: Cluster) -> Machine:
@@ -88,7 +88,8 @@ def machine(cluster: Cluster) -> Machine:
     return Machine(cores=len(host_cores()), gpus=gpu_count, tpus=tpus, kind=kind, cores_per_device=per_device)
 
 
-def _installed(package: str) -> str | None:
+def installed(package: str) -> str | None:
+    """Version of an installed distribution, None where it is not installed; nothing is imported."""
     try:
         return version(package)
     except PackageNotFoundError:
@@ -112,10 +113,10 @@ def capture() -> dict[str, Any]:
         "kernel": platform.release(),
         "os": platform.platform(),
         "python": platform.python_version(),
-        "packages": {name: found for name in PACKAGES if (found := _installed(name))},
+        "packages": {name: found for name in PACKAGES if (found := installed(name))},
         "variables": {name: value for name, value in sorted(os.environ.items()) if recordable(name)},
         "load_average": list(os.getloadavg()),
-        "tfscale": {"version": _installed("tfscale"), "git": git_state(Path(__file__).resolve().parent.parent)},
+        "tfscale": {"version": installed("tfscale"), "git": git_state(Path(__file__).resolve().parent.parent)},
     }
 
 

@@ -1,6 +1,7 @@
 """One launch: plan, start, watch, end; again with new ports where one was taken."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -8,6 +9,7 @@ from tfscale.suite import registry
 from tfscale.suite.blame import Blame
 from tfscale.suite.launchers.base import Launcher
 from tfscale.suite.launchers.errors import LaunchError
+from tfscale.suite.monitors.sampling import Sampler, Sampling
 from tfscale.suite.plan import Pass, RankPlan
 from tfscale.suite.planner import Folders, Place, plan_launch
 from tfscale.suite.runfolder import empty
@@ -27,6 +29,8 @@ class Bench:
     place: Place
     measure: Measure
     profile: Profile | None = None
+    monitors: Sequence[str] = ()
+    """What is sampled beside a timed pass."""
     data_of: Callable[[Case], Path | None] = lambda case: None
     """TFRecord folder of a case with files input; may make it."""
     strategy_of: Callable[[Case], Strategy] = lambda case: load_strategy(case.strategy)
@@ -39,6 +43,8 @@ class Launched:
     plans: list[RankPlan]
     outcome: Outcome
     port_retries: int
+    unsampled: str | None = None
+    """Why there are no counters, or none of the end."""
 
 
 def load_strategy(name: str) -> Strategy:
@@ -53,12 +59,25 @@ def launch(
     retries = 0
     while True:
         empty(folder)
-        plans, outcome = _once(bench, case, trial, folder, pass_, on_event, stop)
+        with _sampled(bench, folder, pass_) as sampler:
+            plans, outcome = _once(bench, case, trial, folder, pass_, on_event, stop)
+        unsampled = sampler.reason if sampler else None
         taken = outcome.failure is not None and outcome.failure.classification == "port_in_use"
         if not taken or retries == PORT_RETRIES:
-            return Launched(plans, outcome, retries)
+            return Launched(plans, outcome, retries, unsampled)
         retries += 1
         on_event(0, {"event": "port_retry", "attempt": retries})
+
+
+@contextmanager
+def _sampled(bench: Bench, folder: Path, pass_: Pass) -> Iterator[Sampler | None]:
+    """The sampler of counters beside a timed pass; a profiled pass is disturbed enough."""
+    if pass_ != "timed" or not bench.monitors:
+        yield None
+        return
+    visible = {"CUDA_VISIBLE_DEVICES": ",".join(bench.place.visible_gpus)}
+    with Sampler(Sampling(bench.monitors, folder, visible)) as sampler:
+        yield sampler
 
 
 def _once(

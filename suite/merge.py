@@ -4,10 +4,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from tfscale.suite import summarise, workload
+from tfscale.suite import counters, summarise, workload
 from tfscale.suite.analysis import peaks
 from tfscale.suite.analysis.scaling import mfu
+from tfscale.suite.counters import Counted
 from tfscale.suite.launch import load_strategy
+from tfscale.suite.monitors.series import Window
 from tfscale.suite.plan import RankPlan
 from tfscale.suite.rankfiles import BLOCKS, LOG, write_arrays
 from tfscale.suite.ranks import MergeError, RankData, block_arrays, collect
@@ -31,6 +33,8 @@ def merge(
     reproduce: str,
     port_retries: int = 0,
     notes: Sequence[str] = (),
+    monitors: Sequence[str] = (),
+    unsampled: str | None = None,
 ) -> Record:
     """Read the ranks' files, write the trial's blocks.npz into `folder`, and return its record (not yet stored).
 
@@ -39,8 +43,13 @@ def merge(
     ranks = collect(plans)
     case = plans[0].case
     try:
+        timing = time_of(ranks)
+        window = Window(*window_ns(ranks, timing))
+        counted = counters.count(folder, monitors, window, unsampled)
         record = record_of(
             ranks,
+            timing,
+            counted,
             load_strategy(case.strategy),
             workload.load(case.workload),
             run=run,
@@ -54,11 +63,20 @@ def merge(
     except Exception as error:  # a user's workload is asked for names and FLOPs: its fault must not end the sweep
         raise MergeError(f"workload {case.workload}: {type(error).__name__}: {error}") from error
     write_arrays(folder / BLOCKS, block_arrays(ranks))
-    return record
+    kept = counters.keep(folder, counted, window, [rank.series for rank in ranks], timing.steady.start)
+    return record.model_copy(update={"files": {**record.files, **kept}})
+
+
+def time_of(ranks: Sequence[RankData]) -> Timing:
+    """The timing of a trial from its ranks' series. Raises ValueError for ranks that do not fit together."""
+    series = [rank.series for rank in ranks]
+    return summarise.time_in_lockstep(series) if in_lockstep(ranks) else summarise.time_apart(series)
 
 
 def record_of(
     ranks: Sequence[RankData],
+    timing: Timing,
+    counted: Counted,
     strategy: Strategy,
     workload: Workload,
     *,
@@ -68,11 +86,10 @@ def record_of(
     notes: Sequence[str],
     counts: dict[str, int],
 ) -> Record:
-    """The record of one trial. Raises ValueError for ranks that do not fit together."""
+    """The record of one trial."""
     plan = ranks[0].plan
     case, lockstep = plan.case, in_lockstep(ranks)
     series = [rank.series for rank in ranks]
-    timing = summarise.time_in_lockstep(series) if lockstep else summarise.time_apart(series)
     sample = f"{workload.sample}s"
     loss, _ = loss_of_ranks(ranks)
     quantities = {
@@ -97,6 +114,8 @@ def record_of(
         window_ns=window_ns(ranks, timing),
         quantities=quantities,
         effective=effective,
+        monitors=counted.monitors,
+        series=counted.series,
         environment=environment,
         notes=notes,
     )
@@ -110,6 +129,7 @@ def record_of(
         target=plan.measure.target if plan.measure.steps is None else None,
         steady=timing.steady,
         quantities=quantities,
+        monitors=dict(counted.monitors),
         phases=summarise.phases(ranks),
         effective=effective,
         counts={**_counts(ranks, lockstep), **counts, "blocks": len(series[0]), "block_steps": series[0].block_steps},

@@ -42,6 +42,7 @@ def run(prepared: Prepared, results: Path, *, resume: bool, overrides: dict[str,
             place=_place(suite),
             measure=suite.measure,
             profile=suite.profile,
+            monitors=suite.monitors,
             data_of=lambda case: _sample(case, results),
         )
         sweep = Sweep(

@@ -244,6 +244,10 @@ class Cluster(Document):
     """Cores of one CPU device; default: cores of the host / most devices that any case puts on a host."""
 
 
+MONITORS = ("host", "network", "rdma", "nvml")
+"""What is sampled beside every trial unless a suite says otherwise; each finds out what is there."""
+
+
 class Suite(Document):
     """A suite file after reading: settings and its cases, expanded and not yet pruned."""
 
@@ -252,4 +256,6 @@ class Suite(Document):
     cases: tuple[Case, ...]
     measure: Measure = Measure()
     profile: Profile | None = None
+    monitors: tuple[str, ...] = MONITORS
+    """Names of monitors; empty for none."""
     cluster: Cluster = Cluster()

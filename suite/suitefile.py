@@ -10,11 +10,11 @@ from typing import Any, get_args
 import yaml
 from pydantic import ValidationError
 
-from tfscale.suite import matrix
+from tfscale.suite import matrix, registry
 from tfscale.suite.profiled import profiled_cases
-from tfscale.suite.spec import Case, Cluster, Document, Input, Measure, Profile, Suite
+from tfscale.suite.spec import MONITORS, Case, Cluster, Document, Input, Measure, Profile, Suite
 
-KEYS = ("name", "description", "matrix", "include", "exclude", "measure", "profile", "cluster")
+KEYS = ("name", "description", "matrix", "include", "exclude", "measure", "profile", "monitors", "cluster")
 LARGEST_FILE = 4 * 2**20
 """Bytes; a suite is written by people."""
 
@@ -129,6 +129,7 @@ def build(source: Source) -> Suite:
         "measure": _document(source, ("measure",), Measure),
         "cluster": _document(source, ("cluster",), Cluster),
         "profile": None if profile is False else _document(source, ("profile",), Profile),
+        "monitors": _monitors(source),
     }
     _check_profile_only(source, cases, settings["profile"])
     try:
@@ -137,6 +138,22 @@ def build(source: Source) -> Suite:
         )
     except ValidationError as error:
         raise explain(source, (), Suite, error) from error
+
+
+def _monitors(source: Source) -> tuple[str, ...]:
+    """`monitors: false`, a name, or a list of names of the registry."""
+    told = source.data.get("monitors", True)
+    if told is True or told is False:
+        return MONITORS if told else ()
+    chosen = told if isinstance(told, list) else [told]
+    for index, name in enumerate(chosen):
+        try:
+            if not isinstance(name, str):
+                raise ValueError(f"monitors: got {_kind(name)}; false, true or names of monitors are wanted")
+            registry.check("monitors", name)
+        except ValueError as error:
+            raise source.error(("monitors", index), str(error)) from error
+    return tuple(dict.fromkeys(chosen))
 
 
 def _check_profile_only(source: Source, cases: list[Case], profile: Profile | None) -> None:

@@ -7,18 +7,16 @@ Three groups, by what there is to judge: `tfscale.checks` see one timed trial, `
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tfscale.suite import registry
+from tfscale.suite.monitors.series import Series
 from tfscale.suite.plan import RankPlan
 from tfscale.suite.ranks import RankData
 from tfscale.suite.record import Check, Monitored, Quantity, Record
 from tfscale.suite.spec import Case
 from tfscale.suite.strategies.base import Strategy
 from tfscale.suite.summarise import Timing
-
-if TYPE_CHECKING:
-    from tfscale.suite.monitors.series import Series
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +32,7 @@ class Evidence:
     effective: Mapping[str, Any]
     """What was really used, as in the record."""
     monitors: Mapping[str, Monitored] = field(default_factory=dict)
-    series: "Mapping[str, Series]" = field(default_factory=dict)
+    series: Mapping[str, Series] = field(default_factory=dict)
     """The samples themselves, by monitor; empty where none ran."""
     environment: Mapping[str, Any] = field(default_factory=dict)
     notes: Sequence[str] = ()
