@@ -185,9 +185,12 @@ def list_(
 def show(
     path: Annotated[Path | None, typer.Argument(help="A record, or a folder that holds records.")] = None,
     schema: Annotated[bool, typer.Option("--schema", help="Print the JSON Schemas of all documents instead.")] = False,
+    environment: Annotated[
+        bool, typer.Option("--environment", help="Show the environment: of PATH, or without one of this machine.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
-    """Show records.
+    """Show records, or an environment.
 
     Example: tfscale show results
     """
@@ -195,6 +198,9 @@ def show(
 
     if schema:
         answer(store.schemas())
+        return
+    if environment:
+        _show_environment(path, as_json)
         return
     if path is None:
         raise fail("show needs a record or a folder (or --schema)")
@@ -212,6 +218,52 @@ def show(
         return
     for record in found.records:
         display.record(record, display.out)
+
+
+def _show_environment(path: Path | None, as_json: bool) -> None:
+    from tfscale.suite import display_environment
+
+    if path is None:
+        from tfscale.suite.environment import capture
+
+        of, found = "this machine", capture()
+    else:
+        of, found = _environment_of(path)
+    document = {"schema": "tfscale.environment/1", "of": of, "environment": found}
+    if as_json:
+        answer(document)
+    else:
+        display_environment.environment(document, display.out)
+
+
+def _environment_of(path: Path) -> tuple[str, dict[str, Any]]:
+    from tfscale.suite.environment import stored
+
+    try:
+        return stored.environment_of(path)
+    except (ValueError, OSError) as error:
+        raise fail(str(error)) from error
+
+
+@app.command()
+def diff(
+    before: Annotated[Path, typer.Argument(help="A run folder, a results folder (its newest run) or a record.")],
+    after: Annotated[Path, typer.Argument(help="What to compare it with.")],
+    as_json: Json = False,
+) -> None:
+    """Show what changed between the environments of two runs, what is likely to matter first.
+
+    Example: tfscale diff results/RUN1 results/RUN2
+    """
+    from tfscale.suite import display_environment
+    from tfscale.suite.environment.diff import Diff, differences
+
+    (one, first), (other, second) = _environment_of(before), _environment_of(after)
+    found = Diff(before=one, after=other, changes=tuple(differences(first, second)))
+    if as_json:
+        answer(found.model_dump(mode="json", by_alias=True))
+    else:
+        display_environment.difference(found, display.out)
 
 
 @app.command()

@@ -161,6 +161,7 @@ def _blocks(found: Found, warnings: list[str]) -> dict[str, dict[str, NDArray[An
 
 def schemas() -> dict[str, dict[str, Any]]:
     """Schema name -> JSON Schema of every document that is stored or printed."""
+    from tfscale.suite.environment.diff import Diff
     from tfscale.suite.profiling.schema import TraceShape
 
     models: dict[str, type[BaseModel]] = {
@@ -169,6 +170,7 @@ def schemas() -> dict[str, dict[str, Any]]:
         CASE_SCHEMA: CaseResult,
         RUN_SCHEMA: Run,
         FAILURE_SCHEMA: Failure,
+        "tfscale.environment_diff/1": Diff,
     }
     return {name: {"$id": name, **model.model_json_schema(by_alias=True)} for name, model in models.items()}
 
