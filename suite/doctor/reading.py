@@ -1,11 +1,11 @@
 """What doctor reads without trying: counters, RDMA, limits, and what the installed TensorFlow is."""
 
 from collections.abc import Iterator
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from tfscale.suite import registry
 from tfscale.suite.doctor.findings import Finding
-from tfscale.suite.environment import installed
 from tfscale.suite.monitors.base import Column, Monitor, Target
 from tfscale.suite.sources.base import Sources
 
@@ -16,7 +16,7 @@ _MEMLOCK_FIX = "raise it: `ulimit -l unlimited`, or LimitMEMLOCK=infinity where 
 
 def tensorflow() -> Finding:
     """Whether TensorFlow is installed, without importing it."""
-    found = {name: version for name in PACKAGES if (version := installed(name))}
+    found = {name: told for name in PACKAGES if (told := _version(name))}
     if not found:
         return Finding(
             topic="training",
@@ -26,7 +26,7 @@ def tensorflow() -> Finding:
             detail="no TensorFlow is installed for this Python; reading, reports and traces work without",
             fix="pip install 'tfscale[cpu]' or 'tfscale[gpu]', or the tensorflow of your cluster into this environment",
         )
-    detail = ", ".join(f"{name} {version}" for name, version in found.items())
+    detail = ", ".join(f"{name} {told}" for name, told in found.items())
     return Finding(topic="training", name="tensorflow", answer="works", basis="derived", detail=detail, evidence=found)
 
 
@@ -75,3 +75,10 @@ def profiler(sources: Sources) -> Iterator[Finding]:
         if admin_only
         else None,
     )
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
