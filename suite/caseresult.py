@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from tfscale.suite.record import CaseResult, Check, CheckStatus, Record, Validity
 from tfscale.suite.timing.trials import across_trials, half_width
-from tfscale.suite.validity.base import judge_case
+from tfscale.suite.validity.judging import judge_case
 
 _SEVERITY: tuple[CheckStatus, ...] = ("VALID", "UNKNOWN", "SUSPECT", "INVALID")
 

@@ -19,7 +19,7 @@ from tfscale.suite.ranks import MergeError
 from tfscale.suite.record import Failure, FaultClass, Pruned, Record, Run, Validity
 from tfscale.suite.runfolder import RunFolder, utc_now
 from tfscale.suite.spec import Case
-from tfscale.suite.validity.base import judge_profile
+from tfscale.suite.validity.judging import judge_profile
 from tfscale.suite.watch import Outcome, Stopped
 
 WILL_RECUR: tuple[FaultClass, ...] = ("xla_unsupported", "oom", "disk_full", "error")

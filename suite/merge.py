@@ -17,7 +17,8 @@ from tfscale.suite.record import Record, Validity
 from tfscale.suite.runfolder import record_id, utc_now
 from tfscale.suite.strategies.base import Strategy
 from tfscale.suite.summarise import Timing
-from tfscale.suite.validity.base import Evidence, judge_trial
+from tfscale.suite.validity.base import Evidence
+from tfscale.suite.validity.judging import judge_trial
 from tfscale.suite.validity.learning import loss_of_ranks
 from tfscale.suite.workload import Workload
 

@@ -5,7 +5,7 @@ from judged import evidence, only
 
 from tfscale.suite.rankfiles import SelfCheck
 from tfscale.suite.validity import work
-from tfscale.suite.validity.base import judge_trial
+from tfscale.suite.validity.judging import judge_trial
 
 
 def test_a_good_trial_has_no_doubt() -> None:
