@@ -6,7 +6,7 @@ Variables come from allow-lists, so that a secret never reaches a record. What c
 """
 
 from tfscale.suite.environment.facts import capture
-from tfscale.suite.environment.here import accelerator, gpus, host_cores, machine, visible_gpus
+from tfscale.suite.environment.here import accelerator, gpus, host_cores, installed, machine, visible_gpus
 from tfscale.suite.environment.process import Process
 
-__all__ = ["Process", "accelerator", "capture", "gpus", "host_cores", "machine", "visible_gpus"]
+__all__ = ["Process", "accelerator", "capture", "gpus", "host_cores", "installed", "machine", "visible_gpus"]

@@ -33,7 +33,7 @@ def accelerator(requested: Accelerator) -> Literal["cpu", "gpu", "tpu"]:
     """What `cluster.accelerator` means on this host."""
     if requested != "auto":
         return requested
-    return "gpu" if gpus() and not _cpu_only() else "cpu"
+    return "gpu" if gpus() and not installed("tensorflow-cpu") else "cpu"
 
 
 def machine(cluster: Cluster) -> Machine:
@@ -45,9 +45,9 @@ def machine(cluster: Cluster) -> Machine:
     return Machine(cores=len(host_cores()), gpus=gpu_count, tpus=tpus, kind=kind, cores_per_device=per_device)
 
 
-def _cpu_only() -> bool:
+def installed(package: str) -> str | None:
+    """Version of an installed distribution, None where it is not installed; nothing is imported."""
     try:
-        version("tensorflow-cpu")
+        return version(package)
     except PackageNotFoundError:
-        return False
-    return True
+        return None

@@ -44,7 +44,7 @@ class Process:
             python=platform.python_version(),
             machine=platform.machine(),
             libc=_libc(),
-            packages={name: version for name, version in installed().items() if _RELEVANT.match(name)},
+            packages={name: version for name, version in distributions().items() if _RELEVANT.match(name)},
             variables={name: hushed(value) for name, value in sorted(environ.items()) if recordable(name)},
             placed=_placed(environ),
             tensorflow_build=build_info(),
@@ -80,7 +80,7 @@ def _working_directory() -> str:
         return ""
 
 
-def installed() -> dict[str, str]:
+def distributions() -> dict[str, str]:
     """Name -> version of every installed distribution, by the names of the .dist-info folders (PEP 376 and 427).
 
     The first on sys.path counts, as for imports. Metadata files are not opened: there may be hundreds.
