@@ -126,14 +126,18 @@ def report(
 
 def _write_report(results: Path, output: Path) -> Path:
     from tfscale.reports import page
-    from tfscale.suite import rankfiles, store
+    from tfscale.suite import counters, rankfiles, store
 
     if output.exists() and not output.is_file():
         raise ValueError(f"-o {output} is not a file that can be replaced; name an HTML file")
     loaded = store.load_run(results)
     for warning in loaded.warnings:
         err.print(f"skipped: {warning}", style="yellow", markup=False, soft_wrap=True)
-    html = page.scaling_report(loaded.run, loaded.blocks, store.other_runs(loaded.folder))
+    series, unread = counters.kept(loaded.run.records, loaded.folders)
+    for warning in unread:
+        err.print(f"skipped: {warning}", style="yellow", markup=False, soft_wrap=True)
+    others, before = store.other_runs(loaded.folder), store.run_before(loaded.folder)
+    html = page.scaling_report(loaded.run, loaded.blocks, others, series, before)
     rankfiles.write_atomic(output.resolve(), html.encode())
     return output
 

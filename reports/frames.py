@@ -167,11 +167,12 @@ def _trial_row(record: Record) -> dict[str, Any]:
 
 def phases(run: Run) -> pd.DataFrame:
     """One row a phase of the first trial of each case, in seconds, in the order in which a rank passes them."""
-    rows = [row for record in _first_trials(run.records) for row in _phase_rows(record)]
+    rows = [row for record in first_trials(run.records) for row in _phase_rows(record)]
     return pd.DataFrame(rows, columns=PHASE_COLUMNS).astype({"seconds": float})
 
 
-def _first_trials(records: Iterable[Record]) -> list[Record]:
+def first_trials(records: Iterable[Record]) -> list[Record]:
+    """The first trial of each case, in the order of the run."""
     first: dict[str, Record] = {}
     for record in records:
         if record.case_id not in first or record.trial < first[record.case_id].trial:

@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 from tfscale.reports import (
     breakdowns,
     case_table,
+    changes,
+    counters,
     curves,
     details,
     efficiencies,
@@ -18,11 +20,11 @@ from tfscale.reports import (
     maps,
     phases,
     summary,
-    text,
     traces,
 )
 from tfscale.reports.html import hash_of, static, templates
 from tfscale.reports.parts import PARTS
+from tfscale.suite.monitors.series import Series
 from tfscale.suite.record import Run
 
 SECTIONS = (
@@ -33,6 +35,7 @@ SECTIONS = (
     ("breakdown", "Where a step goes"),
     ("blocks", "Block times"),
     ("startup", "Start-up"),
+    ("counters", "Counters"),
     ("failed", "Failed and pruned"),
     ("details", "In full"),
     ("environment", "Environment"),
@@ -40,17 +43,31 @@ SECTIONS = (
 )
 
 
-def scaling_report(run: Run, blocks: Mapping[str, Mapping[str, NDArray[Any]]], others: Sequence[str] = ()) -> str:
+def scaling_report(
+    run: Run,
+    blocks: Mapping[str, Mapping[str, NDArray[Any]]],
+    others: Sequence[str] = (),
+    series: Mapping[str, Mapping[str, Series]] | None = None,
+    before: tuple[str, Mapping[str, Any]] | None = None,
+) -> str:
     """The page of `run` as one self-contained HTML document; the same input gives the same text.
 
     `blocks`: record id -> the arrays of that record's blocks.npz; a record without any is drawn without a trace.
     `others`: names of further runs in the same results, said in the header and otherwise left alone.
+    `series`: record id -> monitor -> its samples, times relative to the start of the steady window.
+    `before`: name and environment of the run that this one's environment is compared with.
     Raises KindError for a quantity that does not say how it came about.
     """
-    return templates().get_template("page.html").render(_context(run, blocks, others))
+    return templates().get_template("page.html").render(_context(run, blocks, others, series or {}, before))
 
 
-def _context(run: Run, blocks: Mapping[str, Mapping[str, NDArray[Any]]], others: Sequence[str]) -> dict[str, Any]:
+def _context(
+    run: Run,
+    blocks: Mapping[str, Mapping[str, NDArray[Any]]],
+    others: Sequence[str],
+    series: Mapping[str, Mapping[str, Series]],
+    before: tuple[str, Mapping[str, Any]] | None,
+) -> dict[str, Any]:
     cases, quantities, trials = frames.cases(run), frames.quantities(run), frames.trials(run)
     failed, pruned = frames.failed(run), frames.pruned(run)
     shares = efficiencies.efficiencies(run)
@@ -81,11 +98,14 @@ def _context(run: Run, blocks: Mapping[str, Mapping[str, NDArray[Any]]], others:
         "falls": breakdowns.falls(run, shares),
         "part_colours": PARTS,
         "phase_chart": phases.chart(frames.phases(run)),
+        "counter_cards": counters.cards(run, blocks, series),
+        "counter_tables": counters.tables(run),
         "failed": summary.failures(failed),
         "pruned": summary.pruned_groups(pruned),
         "pruned_count": len(pruned),
         "details": details.details(run, quantities, trials),
-        "environment": list(text.flatten(run.environment).items()),
+        "environment": changes.captured(run.environment),
+        "changes": changes.changes(run.environment, before),
     }
 
 

@@ -101,7 +101,9 @@ def reasons(run: Run) -> dict[str, tuple[str, ...]]:
     """Case id -> what made it SUSPECT or INVALID."""
     return {
         result.case_id: tuple(
-            f"{check.name}: {check.detail}" for check in result.validity.checks if check.status != "VALID"
+            f"{check.name}: {check.detail}"
+            for check in result.validity.checks
+            if check.status in ("SUSPECT", "INVALID")
         )
         for result in run.cases
     }

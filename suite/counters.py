@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from tfscale.suite.monitors.parquet import SERIES, write_parquet
+from tfscale.suite.monitors.parquet import SERIES, read_parquet, write_parquet
 from tfscale.suite.monitors.sampling import LINES
 from tfscale.suite.monitors.series import Samples, Series, Window, read
 from tfscale.suite.monitors.summary import summarise
-from tfscale.suite.record import Monitored
+from tfscale.suite.record import Monitored, Record
 from tfscale.suite.timing.series import BlockSeries
 
 
@@ -53,3 +53,20 @@ def keep(folder: Path, counted: Counted, window: Window, ranks: Sequence[BlockSe
         return {"samples": LINES}
     (folder / LINES).unlink(missing_ok=True)
     return {"series": SERIES}
+
+
+def kept(records: Sequence[Record], folders: Mapping[str, Path]) -> tuple[dict[str, dict[str, Series]], list[str]]:
+    """Record id -> monitor -> its series, of the records that have any, and what could not be read.
+
+    `folders`: record id -> the folder that its `files` are relative to.
+    """
+    found: dict[str, dict[str, Series]] = {}
+    warnings = []
+    for record in records:
+        if SERIES in record.files.values():
+            path = folders[record.id] / SERIES
+            try:
+                found[record.id] = read_parquet(path)
+            except (OSError, ValueError) as error:
+                warnings.append(f"{path}: no counters ({error})")
+    return found, warnings

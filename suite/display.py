@@ -117,7 +117,7 @@ def record(rec: Record, out: Console) -> None:
     out.print(f"[{colour}]{rec.validity.status}[/{colour}]  steady state: {rec.steady.classification}")
     for check in rec.validity.checks:
         if check.status != "VALID":
-            out.print(f"  {check.name}: {escape(check.detail)}")
+            out.print(f"  {check.status.lower()}: {check.name}: {escape(check.detail)}")
     for title, quantities in (("quantities", rec.quantities), ("phases", rec.phases)):
         table = Table("", "", box=None, show_header=False, title=title, title_justify="left", pad_edge=False)
         for name, q in quantities.items():

@@ -53,6 +53,8 @@ class LoadedRun:
     folder: Path
     blocks: dict[str, dict[str, NDArray[Any]]]
     warnings: list[str]
+    folders: dict[str, Path] = field(default_factory=dict)
+    """Record id -> the folder that the record's `files` are relative to."""
 
 
 def read_record(path: Path) -> Record:
@@ -126,7 +128,7 @@ def load_run(path: Path) -> LoadedRun:
             "failed": tuple(found.failures),
         }
     )
-    return LoadedRun(run, folder, _blocks(found, warnings), warnings)
+    return LoadedRun(run, folder, _blocks(found, warnings), warnings, found.folders)
 
 
 def other_runs(folder: Path) -> list[str]:
@@ -134,6 +136,17 @@ def other_runs(folder: Path) -> list[str]:
     return sorted(
         path.name for path in folder.resolve().parent.iterdir() if path != folder.resolve() and (path / RUN).is_file()
     )
+
+
+def run_before(folder: Path) -> tuple[str, dict[str, Any]] | None:
+    """Name and environment of the newest run before the run folder `folder` in the same results; None without one."""
+    earlier = [name for name in other_runs(folder) if name < folder.resolve().name]
+    if not earlier:
+        return None
+    try:
+        return earlier[-1], RunFolder(folder.resolve().parent / earlier[-1]).environment()
+    except (OSError, ValueError):  # that run is damaged, which is not this one's to report
+        return None
 
 
 def _stored_run(folder: Path, warnings: list[str]) -> Run:

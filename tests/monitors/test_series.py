@@ -89,7 +89,9 @@ def test_parquet_is_long_and_on_the_steps_of_the_window(tmp_path: Path) -> None:
 
 def test_parquet_and_back(tmp_path: Path) -> None:
     path = tmp_path / parquet.SERIES
-    other = Series((Column("tx_bytes", "B", "counter", "eth0"),), np.array([1, 3], dtype=np.int64), np.array([[5.0], [6]]))
+    other = Series(
+        (Column("tx_bytes", "B", "counter", "eth0"),), np.array([1, 3], dtype=np.int64), np.array([[5.0], [6]])
+    )
     parquet.write_parquet(path, {"host": host(), "network": other}, 100 * S)
     back = parquet.read_parquet(path)
     assert list(back) == ["host", "network"]
