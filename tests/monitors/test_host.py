@@ -5,7 +5,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import psutil
@@ -227,32 +227,33 @@ def test_counters_lie_between_two_looks_of_psutil(tmp_path: Path, loop: "subproc
     assert available == pytest.approx(psutil.virtual_memory().available, rel=0.02)
 
 
-def sampled(folder: Path, seconds: float) -> Monitored:
-    """What the host's monitor sees in the last second but one tick of `seconds`."""
+def sampled(folder: Path, cpu_s: Callable[[], float]) -> tuple[Monitored, float]:
+    """What the host's monitor sees in a second, and how fast `cpu_s` grew in the same second."""
     folder.mkdir()
-    sampling = Sampling(["host"], folder, slow_s=0.4)
+    sampling = Sampling(["host"], folder, slow_s=0.3)
     with Sampler(sampling) as started:
-        time.sleep(seconds)
+        time.sleep(0.8)
+        began, before = time.perf_counter_ns(), cpu_s()
+        time.sleep(1.0)
+        ended, after = time.perf_counter_ns(), cpu_s()
     assert started.reason is None
-    found = series.read(sampling.output)
-    last = int(found.monitors["host"].t_ns[-1])
-    return summarise(found, "host", series.Window(last - 900_000_000, last))
+    found = summarise(series.read(sampling.output), "host", series.Window(began, ended))
+    return found, (after - before) / (ended - began) * 1e9
 
 
 @pytest.mark.system
 def test_a_foreign_busy_loop_is_named_and_alone_there_is_none(tmp_path: Path, loop: "subprocess.Popen[bytes]") -> None:
     process = psutil.Process(loop.pid)
-    began, before = time.monotonic(), process.cpu_times().user
-    found = sampled(tmp_path / "with", 1.8)
-    share = (process.cpu_times().user - before) / (time.monotonic() - began)  # 1 where nobody else wants the core
+    found, share = sampled(tmp_path / "with", lambda: process.cpu_times().user)
     named = {entry["pid"]: entry for entry in found.facts["foreign"]}
     assert named[loop.pid]["name"] == "bash"
+    # The share is 1 where nobody else wants the core. Looks reach over the ends of the second.
     assert named[loop.pid]["cores"] == pytest.approx(share, abs=0.2)
     total = found.summary[""]["foreign_cpu_mean"]
     assert total.unit == "cores" and total.value is not None and total.value >= share - 0.2
     loop.kill()
     loop.wait()
-    alone = sampled(tmp_path / "alone", 1.0)
+    alone, _ = sampled(tmp_path / "alone", lambda: 0.0)
     assert loop.pid not in {entry["pid"] for entry in alone.facts["foreign"]}
 
 
