@@ -66,7 +66,11 @@ def plan_launch(
             accelerator=place.accelerator,
             cores=cores[rank],
             cores_per_device=place.cores_per_device,
-            environment={**_devices_shown(layouts, rank, place), **transport.environment(case.transport), **case.env},
+            environment={
+                **_devices_shown(layouts, rank, place),
+                **_nccl(case, place, rank_folder(folders.trial, rank)),
+                **case.env,
+            },
             directory=str(rank_folder(folders.trial, rank)),
             trial_directory=str(folders.trial),
             profile_directory=str(rank_folder(folders.trial, rank)) if pass_ == "profiled" else None,
@@ -77,6 +81,13 @@ def plan_launch(
         )
         for rank, layout in enumerate(layouts)
     ]
+
+
+def _nccl(case: Case, place: Place, folder: Path) -> dict[str, str]:
+    """What NCCL is asked for, and its log where there are GPUs that it could use."""
+    asked = transport.environment(case.transport)
+    logs = place.accelerator == "gpu" and transport.asks_for_nccl(case)
+    return {**asked, **(transport.logging(str(folder)) if logs else {})}
 
 
 def rank_folder(trial: Path, rank: int) -> Path:
