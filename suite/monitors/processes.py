@@ -100,7 +100,7 @@ class Accounts:
         self._kernel &= set(pids)
         processes = {pid: found for pid in pids if pid not in self._kernel and (found := self._read(pid))}
         self._kernel |= {pid for pid, process in processes.items() if process.kernel}
-        self.own, suite = own_and_suite(processes, self._ranks(), self._sampler, self._harness)
+        self.own, suite = own_and_suite(processes, ranks_in(self._folder), self._sampler, self._harness)
         foreign: dict[Process, float] = {}
         for pid, process in processes.items():
             used = self._growth(process)
@@ -140,9 +140,10 @@ class Accounts:
         except (ValueError, IndexError):  # it ended while it was read
             return None
 
-    def _ranks(self) -> set[int]:
-        """Process ids of the ranks that have started."""
-        return {pid for path in self._folder.glob("rank*/launch.json") if (pid := _pid_in(path)) is not None}
+
+def ranks_in(folder: Path) -> set[int]:
+    """Process ids of the ranks of a trial that have started."""
+    return {pid for path in folder.glob("rank*/launch.json") if (pid := _pid_in(path)) is not None}
 
 
 def _pid_in(path: Path) -> int | None:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from tfscale.suite.monitors import align
+from tfscale.suite.monitors.gpuprocesses import processes_over
 from tfscale.suite.monitors.processes import foreign_over
 from tfscale.suite.monitors.series import Floats, Nanoseconds, Samples, Series, Window
 from tfscale.suite.record import Monitored, Quantity, Unsampled, unknown
@@ -24,7 +25,10 @@ Special = Callable[[Series, int, Window], Quantities]
 SPECIAL: dict[str, Special] = {}
 """Column name -> how it is summarised, where the general rule does not do (`energy`)."""
 
-FACTS: dict[str, Callable[[Sequence[tuple[int, Mapping[str, Any]]], Window], Any]] = {"foreign": foreign_over}
+FACTS: dict[str, Callable[[Sequence[tuple[int, Mapping[str, Any]]], Window], Any]] = {
+    "foreign": foreign_over,
+    "processes": processes_over,
+}
 """Fact -> how those of a window become one, from (time, facts) pairs, where the last does not do."""
 
 _RATE_UNITS = {"s": "1", "J": "W"}

@@ -92,6 +92,20 @@ def _listed(nvml: Any, handle: Any, newest: Callable[[Any], Sequence[Any]], olde
         return found
 
 
+def _instances(nvml: Any, handle: Any) -> list[str]:
+    """Identifiers (`MIG-...`) of the instances that a card is divided into."""
+    found = []
+    for number in range(int(nvml.nvmlDeviceGetMaxMigDeviceCount(handle))):
+        try:
+            instance = nvml.nvmlDeviceGetMigDeviceHandleByIndex(handle, number)
+        except nvml.NVMLError as error:
+            if error.value in (nvml.NVML_ERROR_NOT_FOUND, nvml.NVML_ERROR_INVALID_ARGUMENT):
+                continue  # numbers have gaps
+            raise
+        found.append(text_of(nvml.nvmlDeviceGetUUID, instance))
+    return found
+
+
 def _reserved(memory: Any) -> int:
     if not hasattr(memory, "reserved"):
         raise NotImplementedError("the driver is older than version 2 of nvmlDeviceGetMemoryInfo (510)")
@@ -126,6 +140,7 @@ CALLS: dict[str, Callable[[Any, Any], Any]] = {
     "pcie_tx": lambda nvml, handle: nvml.nvmlDeviceGetPcieThroughput(handle, nvml.NVML_PCIE_UTIL_TX_BYTES),
     "pcie_rx": lambda nvml, handle: nvml.nvmlDeviceGetPcieThroughput(handle, nvml.NVML_PCIE_UTIL_RX_BYTES),
     "mig_mode": lambda nvml, handle: int(nvml.nvmlDeviceGetMigMode(handle)[0]),
+    "mig_instances": _instances,
     "persistence": lambda nvml, handle: int(nvml.nvmlDeviceGetPersistenceMode(handle)),
     "processes": _processes,
 }
@@ -174,6 +189,7 @@ FIELDS: dict[str, Field] = {
     "ecc_corrected_lifetime": Field("1", id="NVML_FI_DEV_ECC_SBE_AGG_TOTAL"),
     "ecc_uncorrected_lifetime": Field("1", id="NVML_FI_DEV_ECC_DBE_AGG_TOTAL"),
     "mig_mode": Field("", "mig_mode"),
+    "mig_instances": Field("", "mig_instances"),
     "persistence": Field("", "persistence"),
     "processes": Field("", "processes"),
 }
