@@ -95,7 +95,10 @@ class Nvml(Monitor):
             reason = count.reason or "the NVIDIA driver has no card"
             state = "absent" if count.ok else count.state
             return [replace(column(name, None), state=state, reason=reason) for name in _ABSENT]
-        return [found for index in self._indices for found in self._probed(index)]
+        columns = [found for index in self._indices for found in self._probed(index)]
+        self._ask_xids()  # events count from here on
+        self.facts()  # what describes a card is asked while it is there
+        return columns
 
     def sample(self, columns: Sequence[Column]) -> list[float | None]:
         values: list[float | None] = [None] * len(columns)

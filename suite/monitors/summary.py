@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 
 from tfscale.suite.monitors import align
+from tfscale.suite.monitors.clocks import reason_quantities
+from tfscale.suite.monitors.energy import energy_quantities
 from tfscale.suite.monitors.gpuprocesses import processes_over
 from tfscale.suite.monitors.processes import foreign_over
 from tfscale.suite.monitors.series import Floats, Nanoseconds, Samples, Series, Window
@@ -22,8 +24,11 @@ Quantities = dict[str, Quantity]
 Special = Callable[[Series, int, Window], Quantities]
 """Quantities of column number n of a series, in place of the general ones."""
 
-SPECIAL: dict[str, Special] = {}
-"""Column name -> how it is summarised, where the general rule does not do (`energy`)."""
+SPECIAL: dict[str, Special] = {"energy": energy_quantities, "clock_reasons": reason_quantities}
+"""Column name -> how it is summarised, where the general rule does not do; asked for columns that are not ok too.
+
+`energy` can then be had from power, and a mask of bits has no mean.
+"""
 
 FACTS: dict[str, Callable[[Sequence[tuple[int, Mapping[str, Any]]], Window], Any]] = {
     "foreign": foreign_over,
@@ -46,7 +51,7 @@ def summarise(samples: Samples, monitor: str, window: Window, reason: str | None
         return Monitored(reason=why, period_s=samples.period_s, cost=cost(samples, monitor))
     summary: dict[str, Quantities] = {}
     for number, column in enumerate(series.columns):
-        if column.state == "ok":
+        if column.state == "ok" or column.name in SPECIAL:
             found = SPECIAL.get(column.name, column_quantities)(series, number, window)
             summary.setdefault(column.device or "", {}).update(found)
     inside = (series.t_ns >= window.t0_ns) & (series.t_ns <= window.t1_ns)
@@ -59,7 +64,9 @@ def summarise(samples: Samples, monitor: str, window: Window, reason: str | None
     }
     early = {"ended_early": why} if why and count else {}
     return Monitored(
-        reason=None if count or not summary else why or "there is no sample within the timed window",
+        reason=None
+        if count or len(unsampled) == len(series.columns)
+        else why or "there is no sample within the timed window",
         period_s=samples.period_s,
         samples=count,
         overruns=_overruns(samples, monitor, series),
