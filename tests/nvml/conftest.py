@@ -1,0 +1,18 @@
+"""The NVML double, built once a session."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+import double
+
+
+@pytest.fixture(scope="session")
+def nvml_double(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The built library; `double.environment(it, scenario)` makes a new process load it."""
+    if double.compiler() is None:
+        pytest.skip("no C compiler (gcc or cc): the NVML double cannot be built")
+    return double.build(tmp_path_factory.mktemp("nvml"))
