@@ -131,14 +131,14 @@ static int read_field(struct card *card, const char *name, const char *value, ch
     return 0;
 }
 
+/* The text after `key` where that begins a word: up to the next blank, or all of it for the name, which comes last. */
 static const char *option(char *text, const char *key, char *out, size_t size)
 {
     char *at = text ? strstr(text, key) : NULL;
-    size_t length;
+    while (at && at > text && at[-1] != ' ' && at[-1] != '\t') at = strstr(at + 1, key);
     if (!at) return NULL;
     at += strlen(key);
-    length = strcmp(key, "name=") ? strcspn(at, " \t") : strlen(at);
-    snprintf(out, size, "%.*s", (int)length, at);
+    snprintf(out, size, "%.*s", (int)(strcmp(key, "name=") ? strcspn(at, " \t") : strlen(at)), at);
     return out;
 }
 
