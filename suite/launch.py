@@ -1,5 +1,6 @@
 """One launch: plan, start, watch, end; again with new ports where one was taken."""
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -8,6 +9,7 @@ from pathlib import Path
 from tfscale.suite import registry
 from tfscale.suite.blame import Blame
 from tfscale.suite.launchers.base import Launcher
+from tfscale.suite.launchers.environment import ORDER, VISIBLE, base_environment
 from tfscale.suite.launchers.errors import LaunchError
 from tfscale.suite.monitors.sampling import Sampler, Sampling
 from tfscale.suite.plan import Pass, RankPlan
@@ -75,7 +77,8 @@ def _sampled(bench: Bench, folder: Path, pass_: Pass) -> Iterator[Sampler | None
     if pass_ != "timed" or not bench.monitors:
         yield None
         return
-    visible = {"CUDA_VISIBLE_DEVICES": ",".join(bench.place.visible_gpus)}
+    order = base_environment(os.environ)[ORDER]
+    visible = {VISIBLE: ",".join(bench.place.visible_gpus) or "-1", ORDER: order}
     with Sampler(Sampling(bench.monitors, folder, visible)) as sampler:
         yield sampler
 

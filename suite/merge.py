@@ -45,8 +45,7 @@ def merge(
     case = plans[0].case
     try:
         timing = time_of(ranks)
-        window = Window(*window_ns(ranks, timing))
-        counted = counters.count(folder, monitors, window, unsampled)
+        counted = counters.count(folder, monitors, window_of(ranks, timing), unsampled)
         record = record_of(
             ranks,
             timing,
@@ -64,7 +63,7 @@ def merge(
     except Exception as error:  # a user's workload is asked for names and FLOPs: its fault must not end the sweep
         raise MergeError(f"workload {case.workload}: {type(error).__name__}: {error}") from error
     write_arrays(folder / BLOCKS, block_arrays(ranks))
-    kept = counters.keep(folder, counted, window, [rank.series for rank in ranks], timing.steady.start)
+    kept = counters.keep(folder, counted, [rank.series for rank in ranks], timing.steady.start)
     return record.model_copy(update={"files": {**record.files, **kept}})
 
 
@@ -98,6 +97,8 @@ def record_of(
         **summarise.tails(ranks, lockstep),
         **summarise.memory(ranks),
     }
+    if counted.monitors:
+        quantities |= counters.energy(counted, quantities["throughput"], workload.sample)
     flops = workload.flops(case.preset, round(timing.global_batch)).total
     effective = _effective(ranks)
     peak = peaks.of_record(environment, effective) if plan.accelerator == "gpu" else None
@@ -112,7 +113,7 @@ def record_of(
         ranks=ranks,
         strategy=strategy,
         timing=timing,
-        window_ns=window_ns(ranks, timing),
+        window=counted.window,
         quantities=quantities,
         effective=effective,
         monitors=counted.monitors,
@@ -142,13 +143,13 @@ def record_of(
     )
 
 
-def window_ns(ranks: Sequence[RankData], timing: Timing) -> tuple[int, int]:
+def window_of(ranks: Sequence[RankData], timing: Timing) -> Window:
     """Steady window of the job on its clock: from when the last rank is in it to when the last rank leaves it."""
     last = [min(timing.steady.stop, len(rank.series)) - 1 for rank in ranks]
     first = [min(timing.steady.start, stop) for stop in last]
     begin = max(int(rank.series.start_ns[at]) for rank, at in zip(ranks, first, strict=True))
     end = max(int(rank.series.end_ns[at]) for rank, at in zip(ranks, last, strict=True))
-    return begin, end
+    return Window(begin, end)
 
 
 def in_lockstep(ranks: Sequence[RankData]) -> bool:

@@ -17,13 +17,19 @@ DEFAULTS = {
     # A parent of forks never touches a device; a rank that uses one sets its own value before the driver starts.
     VISIBLE: "-1",
 }
+ORDER = "CUDA_DEVICE_ORDER"
+_ORDERED = {ORDER: "PCI_BUS_ID"}
+"""CUDA numbers cards by speed unless told; counters number them by address, and a rank must mean the same card."""
 _DROPPED = ("TF_CONFIG",)
 
 
 def base_environment(environ: Mapping[str, str]) -> dict[str, str]:
-    """The caller's environment with DEFAULTS, without proxies (a bad one stops even loopback gRPC) and TF_CONFIG."""
+    """The caller's environment with DEFAULTS, without TF_CONFIG and proxies (a bad one stops even loopback gRPC).
+
+    Cards are numbered by address unless the caller chose another order.
+    """
     kept = {k: v for k, v in environ.items() if not k.lower().endswith("_proxy") and k not in _DROPPED}
-    return {**kept, **DEFAULTS}
+    return {**_ORDERED, **kept, **DEFAULTS}
 
 
 def why_fresh(plan: RankPlan, parent: Mapping[str, str]) -> str | None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tfscale.suite.monitors.series import Series
+from tfscale.suite.monitors.series import Series, Window
 from tfscale.suite.plan import RankPlan
 from tfscale.suite.ranks import RankData
 from tfscale.suite.record import Monitored, Quantity
@@ -21,7 +21,7 @@ class Evidence:
     ranks: Sequence[RankData]
     strategy: Strategy
     timing: Timing
-    window_ns: tuple[int, int]
+    window: Window
     """The steady window on the clock of the ranks, `perf_counter_ns` of their host."""
     quantities: Mapping[str, Quantity]
     effective: Mapping[str, Any]

@@ -106,8 +106,13 @@ def _share(
     share = found.value / cores
     told: dict[str, Any] = {"share": share, "limit": limit}
     suspect = share > limit
-    status = "SUSPECT" if suspect else "VALID"
-    yield Check(name=name, status=status, detail=what.format(share), evidence=told, advice=advice if suspect else None)
+    yield Check(
+        name=name,
+        status="SUSPECT" if suspect else "VALID",
+        detail=what.format(share),
+        evidence=told,
+        advice=advice if suspect else None,
+    )
 
 
 def _host(evidence: Evidence, quantity: str) -> Quantity | None:

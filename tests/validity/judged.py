@@ -7,7 +7,7 @@ from typing import Any
 import toy_worker
 
 from tfscale.suite import registry, summarise
-from tfscale.suite.merge import window_ns
+from tfscale.suite.merge import window_of
 from tfscale.suite.planner import Folders, Place, plan_launch
 from tfscale.suite.ranks import RankData
 from tfscale.suite.record import Check
@@ -36,7 +36,7 @@ def evidence(folder: Path = Path("trial"), result: dict[str, Any] | None = None,
         ranks=ranks,
         strategy=strategy,
         timing=timing,
-        window_ns=window_ns(ranks, timing),
+        window=window_of(ranks, timing),
         quantities=quantities,
         effective=ranks[0].result.effective,
     )
