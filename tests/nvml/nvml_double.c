@@ -281,12 +281,9 @@ static unsigned pid_of(const char *text)
     return pid;
 }
 
-static int list_processes(struct card *card, int graphics, unsigned *count, struct process_info *out)
+/* Adds those of one card behind `found`; as many as there are, however many fit. */
+static unsigned add_processes(struct card *card, int graphics, unsigned found, unsigned room, struct process_info *out)
 {
-    double ignored;
-    unsigned room = *count, found = 0;
-    int code = get(card, F_processes, &ignored);
-    if (code) return code;
     for (int i = 0; i < card->processes; i++) {
         unsigned pid = card->process[i].graphics == graphics ? pid_of(card->process[i].pid) : 0;
         if (!pid) continue;
@@ -295,6 +292,18 @@ static int list_processes(struct card *card, int graphics, unsigned *count, stru
                                                 (unsigned)card->compute_instance };
         found++;
     }
+    return found;
+}
+
+/* Asked of a card that is cut up, those of its MIG devices are told as well. */
+static int list_processes(struct card *card, int graphics, unsigned *count, struct process_info *out)
+{
+    double ignored;
+    unsigned room = *count, found;
+    int code = get(card, F_processes, &ignored);
+    if (code) return code;
+    found = add_processes(card, graphics, 0, room, out);
+    for (int i = 0; i < card->instances; i++) found = add_processes(card->instance[i], graphics, found, room, out);
     *count = found;
     return found > room || (found && !out) ? TOO_SMALL : OK;
 }

@@ -15,9 +15,9 @@
  * WHEN is `0.5s` after nvmlInit, or `40calls` on that card. PID is a number, `self`, or $NAME: the number that this
  * variable holds when asked, or that the file holds which it names by an absolute path; without either no process.
  * FIELD is one of the names below or gpm.METRIC, in NVML's units (mW, mJ, ns, KiB, MHz, Celsius, bytes, KB/s, percent);
- * a field that is not given answers "not supported". Some are no readings: `all` answers for the whole card where it is
- * an error (a lost GPU), `handle` for asking its handle, `memory_v2` and `field_values` for these calls as a whole; `gpm`
- * (0 or 1) is GPM support, `events` the mask of event types that the card can report.
+ * a field that is not given answers "not supported", but memory_reserved is 0. Some are no readings: `all` answers for
+ * the whole card where it is an error (a lost GPU), `handle` for asking its handle, `memory_v2` and `field_values` for
+ * these calls as a whole; `gpm` (0 or 1) is GPM support, `events` the mask of event types that the card can report.
  * A line that is not understood is told on stderr, and nvmlInit answers 999.
  */
 #ifndef NVML_DOUBLE_SCENARIO_H
