@@ -21,6 +21,7 @@ def named(nvml: Source) -> list[dict[str, Any]] | None:
     cards = []
     for index in range(int(count.value)):
         name, memory = nvml.ask(f"{index}/{NAME}"), nvml.ask(f"{index}/{MEMORY}")
+        memory = Answer(int(memory.value)) if memory.ok else memory
         cards.append({"index": index, **told(name=name, memory_bytes=memory, pci=_address(nvml, index))})
     return cards
 

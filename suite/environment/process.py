@@ -55,6 +55,14 @@ class Process:
     def document(self) -> dict[str, Any]:
         return asdict(self)
 
+    @classmethod
+    def of(cls, document: Mapping[str, Any]) -> "Process":
+        """The process that `document()` describes. Raises ValueError for anything else."""
+        try:
+            return cls(**document)
+        except TypeError as error:
+            raise ValueError(f"these are not the facts of a process: {error}") from error
+
 
 def _placed(environ: Mapping[str, str]) -> dict[str, str]:
     present = {name: environ[name] for name in CONTAINER_VARIABLES if name in environ}
