@@ -19,6 +19,7 @@ from pathlib import Path
 
 import gemm
 import launch
+import monitors
 import peers
 import quick_suite
 import render
@@ -39,6 +40,7 @@ MEASUREMENTS: dict[str, Measurement] = {
     "quick_suite": lambda quick, out: quick_suite.run(quick),
     "launch": lambda quick, out: launch.run(quick),
     "timer": lambda quick, out: timer.run(quick),
+    "monitors": lambda quick, out: monitors.run(quick),
     "gemm": lambda quick, out: gemm.run(quick),
     "peers": _peers,
     "weak": lambda quick, out: weak.run(quick),

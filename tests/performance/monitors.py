@@ -1,0 +1,120 @@
+"""What sampling costs: the sampler's share of a core with all monitors on, and the change of a step beside it."""
+
+import os
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import processes
+import psutil
+import stats
+from rows import Bound, Part, Row, from_quantity
+
+from tfscale.suite import registry
+from tfscale.suite.monitors import series
+from tfscale.suite.monitors.sampling import Sampler, Sampling
+from tfscale.suite.record import Quantity
+from tfscale.suite.timing.trials import paired_ratio
+
+NVML_DOUBLE = "TFSCALE_NVML_DOUBLE"
+"""Environment variable: the folder of a libnvidia-ml.so.1 that stands in for the driver's, an 8-GPU node's."""
+MOST_OF_A_CORE = 0.02
+MOST_CHANGE = 1.01
+WORKLOADS = ("bert", "vit", "recommender")
+METHOD = (
+    "All registered monitors at 10 Hz, process lists and slow columns at 1 Hz. Cost: CPU time of the sampler's process as "
+    "the kernel counts it between two looks, over the time between them, after its start; and the sampler's own account, "
+    "which every record holds. One sampler gives one value, Student's interval over samplers. Change: median step of a "
+    "case in segments without and with a sampler beside it, A B B A, in one process; one process gives one pair, Student's "
+    "interval over processes (log ratios)."
+)
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Shares of one core, and the reading that took longest, in seconds."""
+
+    kernel: float
+    own: float
+    longest_s: float
+    overruns: int
+
+
+def run(quick: bool) -> Part:
+    names = sorted(registry.names("monitors"))
+    rows = [*cost(quick, names), *(row for name in WORKLOADS for row in change(name, quick))]
+    return Part("monitors", "What sampling costs", METHOD, rows)
+
+
+def cost(quick: bool, names: Sequence[str], nvml_double: str | None = os.environ.get(NVML_DOUBLE)) -> list[Row]:
+    """Rows of the sampler's own cost. `nvml_double`: folder of the library that stands in for NVML."""
+    found = [one_cost(names, nvml_double, 3.0 if quick else 20.0) for _ in range(2 if quick else 5)]
+    beside = "8 GPUs of a stand-in library" if nvml_double else "no NVML library"
+    note = f"{', '.join(names)}; {beside}; longest reading {max(c.longest_s for c in found) * 1e3:.1f} ms"
+    bound = Bound("at_most", MOST_OF_A_CORE, "of a core", strict=not quick)
+    missed = sum(c.overruns for c in found)
+    return [
+        from_quantity("sampler, by the kernel", stats.mean([c.kernel for c in found], "1"), bound=bound, note=note),
+        from_quantity("sampler, by its own account", stats.mean([c.own for c in found], "1")),
+        Row("ticks missed", float(missed), "1", "measured", len(found), note="of all samplers together"),
+    ]
+
+
+def one_cost(names: Sequence[str], nvml_double: str | None, seconds: float) -> Cost:
+    """Run a sampler for `seconds` after its first samples. Raises RuntimeError where it has none."""
+    paths = [nvml_double, os.environ.get("LD_LIBRARY_PATH")]
+    environment = {**os.environ, "LD_LIBRARY_PATH": ":".join(path for path in paths if path)}
+    with tempfile.TemporaryDirectory() as folder:
+        sampling = Sampling(names, Path(folder))
+        with Sampler(sampling, environment) as started:
+            wait_for_samples(sampling)
+            began, before = time.monotonic(), _cpu_s(started)
+            time.sleep(seconds)
+            share = (_cpu_s(started) - before) / (time.monotonic() - began)
+        found = series.read(sampling.output)
+    failed = {name: monitor.failure for name, monitor in found.monitors.items() if monitor.failure}
+    if started.reason or found.end is None or failed:
+        raise RuntimeError(f"the sampler failed: {started.reason}, {failed}")
+    accounts = found.end["monitors"].values()
+    longest_s = max(account["longest_s"] for account in accounts)
+    return Cost(share, found.end["cpu_s"] / found.end["wall_s"], longest_s, found.end["missed"])
+
+
+def wait_for_samples(sampling: Sampling) -> None:
+    """Wait for its first samples. Raises RuntimeError after 10 s without."""
+    deadline = time.monotonic() + 10.0
+    while not (sampling.output.exists() and b'"v":' in sampling.output.read_bytes()):
+        if time.monotonic() > deadline:
+            raise RuntimeError("the sampler has written no samples within 10 s")
+        time.sleep(0.01)
+
+
+def _cpu_s(sampler: Sampler) -> float:
+    times = psutil.Process(sampler.pid).cpu_times()
+    return float(times.user + times.system)
+
+
+def change(workload: str, quick: bool) -> list[Row]:
+    """Rows of the median step with monitors over without, of one workload's smallest case."""
+    arguments = ["--segments", "2", "--seconds", "1.5"] if quick else ["--segments", "12", "--seconds", "2"]
+    found: list[dict[str, Any]] = []
+
+    def pair(number: int) -> tuple[float, float]:
+        found.append(processes.script("monitors_cell.py", workload, *arguments))
+        return found[-1]["without"], found[-1]["with"]
+
+    def told(ratio: Quantity) -> bool:
+        low, high = ratio.ci95 or (0.0, float("inf"))
+        return high <= MOST_CHANGE or low > MOST_CHANGE
+
+    stats.pairs_until(pair, least=2 if quick else 4, most=2 if quick else 16, enough=told)
+    without = [document["without"] for document in found]
+    ratio = paired_ratio(without, [document["with"] for document in found])
+    bound = Bound("at_most", MOST_CHANGE, strict=not quick)
+    return [
+        from_quantity(f"{workload}: median step without monitors", stats.mean(without, "s")),
+        from_quantity(f"{workload}: median step, with / without monitors", ratio, n=len(found), bound=bound),
+    ]
