@@ -95,7 +95,7 @@ def _gpu(facts: Facts) -> Iterator[str]:
     several = len(facts.gpus) > 1
     yield "matrix:"
     yield "  workload: [bert, vit]"
-    yield "  preset: {bert: base, vit: B}"
+    yield "  preset: {bert: base, vit: b_16}"
     yield f"  per_replica_batch: {{bert: {BATCH['bert']}, vit: {BATCH['vit']}}}"
     yield f"  strategy: [one_device{', mirrored' if several else ''}]"
     yield f"  devices: {devices(len(facts.gpus))}"

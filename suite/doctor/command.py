@@ -5,6 +5,8 @@ from pathlib import Path
 
 from tfscale.suite.doctor.examine import examine
 from tfscale.suite.doctor.findings import Examination
+from tfscale.suite.environment import Process
+from tfscale.suite.sources import bundle
 from tfscale.suite.sources.here import here
 
 
@@ -13,6 +15,12 @@ def run(suite: str | None, *, seconds: float, record: Path | None, tell: Callabl
 
     Raises ValueError or OSError for a suite that cannot be read or a folder that cannot be written.
     """
+    process = Process.here()
     if record is None:
-        return examine(here(), suite=suite, seconds=seconds, tell=tell)
-    raise NotImplementedError
+        return examine(here(), process, suite=suite, seconds=seconds, tell=tell)
+    if record.exists() and (not record.is_dir() or any(record.iterdir())):
+        raise FileExistsError(f"--record {record} is there already: a bundle goes into a new folder")
+    recorded = bundle.recording(here())
+    found = examine(recorded, process, suite=suite, seconds=seconds, tell=tell)
+    bundle.write(record, recorded, process.document())
+    return found

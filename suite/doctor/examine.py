@@ -7,6 +7,7 @@ from pathlib import Path
 from tfscale.suite import environment
 from tfscale.suite.doctor import reading, trials
 from tfscale.suite.doctor.findings import Examination, Finding
+from tfscale.suite.environment import Process
 from tfscale.suite.plan import default_cores_per_device
 from tfscale.suite.planner import Place
 from tfscale.suite.preparing import prepare
@@ -22,6 +23,7 @@ MOST_DEVICES = 2
 
 def examine(
     sources: Sources,
+    process: Process,
     *,
     suite: str | None = None,
     seconds: float = BUDGET_S,
@@ -35,7 +37,7 @@ def examine(
     findings += [installed, *reading.profiler(sources), *reading.counters(sources)]
     if installed.answer == "works":
         findings += _tried(seconds, tell)
-    facts = environment.capture()
+    facts = environment.capture(sources, process)
     return Examination(environment=facts, findings=tuple(findings), seconds=time.monotonic() - begun)
 
 

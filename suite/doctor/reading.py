@@ -38,10 +38,11 @@ def counters(sources: Sources) -> Iterator[Finding]:
             columns = list(monitor.columns())
         finally:
             monitor.close()
-        yield _counters(name, columns)
+        yield of_columns(name, columns)
 
 
-def _counters(name: str, columns: list[Column]) -> Finding:
+def of_columns(name: str, columns: list[Column]) -> Finding:
+    """What a monitor with these columns can do."""
     good = [column for column in columns if column.state == "ok"]
     missing = {
         column.key: {"state": column.state, "reason": column.reason} for column in columns if column.state != "ok"

@@ -30,7 +30,7 @@ def throttling(evidence: Evidence) -> Iterator[Check]:
     series, used = _used(evidence)
     if series is None or not used:
         return
-    window = Window(*evidence.window_ns)
+    window = evidence.window
     shares = {device: clocks.shares(series, device, window) for device in used}
     known = {device: found for device, found in shares.items() if found is not None}
     heat = {device: clocks.violation_share(series, device, "violation_thermal", window) for device in used}
@@ -66,7 +66,7 @@ def clocks_steady(evidence: Evidence) -> Iterator[Check]:
     series, used = _used(evidence)
     if series is None or not used:
         return
-    found = {device: _inside(series, device, "clock_sm", evidence.window_ns) for device in used}
+    found = {device: _inside(series, device, "clock_sm", evidence.window) for device in used}
     short = [device for device, values in found.items() if values.size < LEAST_SAMPLES]
     if short:
         reason = _reason(series, short[0], "clock_sm", found[short[0]].size)
@@ -195,14 +195,14 @@ def _used(evidence: Evidence) -> tuple[Series | None, list[str]]:
     return series, sampled if used is None else [device for device in sampled if device in used]
 
 
-def _inside(series: Series, device: str, name: str, window_ns: tuple[int, int] | None) -> Floats:
+def _inside(series: Series, device: str, name: str, window: Window | None) -> Floats:
     """Values of a column within a window, or all of them; empty where it has none."""
     for number, column in enumerate(series.columns):
         if column.device == device and column.name == name and column.state == "ok":
             t_ns, values = series.of(number)
-            if window_ns is None:
+            if window is None:
                 return values
-            return values[(t_ns >= window_ns[0]) & (t_ns <= window_ns[1])]
+            return values[(t_ns >= window.t0_ns) & (t_ns <= window.t1_ns)]
     return np.empty(0)
 
 

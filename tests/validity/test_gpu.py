@@ -6,13 +6,13 @@ import pytest
 from judged import evidence, only
 
 from tfscale.suite.monitors.base import Column
-from tfscale.suite.monitors.series import Series
+from tfscale.suite.monitors.series import Series, Window
 from tfscale.suite.record import Check, Monitored
 from tfscale.suite.validity import gpu
 
 N = 100
 START, PERIOD = 1_000_000_000, 100_000_000
-WINDOW = (START, START + (N - 1) * PERIOD)
+WINDOW = Window(START, START + (N - 1) * PERIOD)
 COUNTERS = ("violation_thermal", "ecc_uncorrected")
 REASON = "the card or its driver does not support this"
 
@@ -32,7 +32,7 @@ def sampled(devices: Sequence[Mapping[str, Any]]) -> Series:
 def judged(check: Any, devices: Sequence[Mapping[str, Any]], **facts: Any) -> Check:
     used = {"used": [f"gpu{index}" for index in range(len(devices))], **facts}
     seen = {"nvml": Monitored(samples=N, facts=used)}
-    return only(check(evidence(monitors=seen, series={"nvml": sampled(devices)}, window_ns=WINDOW)))
+    return only(check(evidence(monitors=seen, series={"nvml": sampled(devices)}, window=WINDOW)))
 
 
 def bits(mask: int, count: int) -> Any:
@@ -152,4 +152,4 @@ def test_without_cards_there_is_no_question(check: Any) -> None:
 def test_cards_that_the_run_does_not_use_are_not_judged(check: Any) -> None:
     hot = {"clock_reasons": 0x40, "clock_sm": bits(900, 50), "ecc_uncorrected": np.arange(N), "processes": 1.0}
     seen = {"nvml": Monitored(samples=N, facts={"used": [], "lost": {"gpu0": "GPU is lost"}})}
-    assert not list(check(evidence(monitors=seen, series={"nvml": sampled([hot])}, window_ns=WINDOW)))
+    assert not list(check(evidence(monitors=seen, series={"nvml": sampled([hot])}, window=WINDOW)))
