@@ -1,6 +1,6 @@
 """What NVML tells only over time: the GPU performance monitor between two samples, and Xid events as they come.
 
-By the NVML API reference; never run here on a real card.
+By the NVML API reference; never run here on a real card. Samples and event sets live as long as the process.
 """
 
 import time
@@ -42,10 +42,6 @@ class Gpm:
             for (field, (_, _, factor)), metric in zip(GPM.items(), found, strict=True)
         }
 
-    def close(self) -> None:
-        for sample in self._samples:
-            self._nvml.nvmlGpmSampleFree(sample)
-
     def _take(self) -> None:
         """A new sample in place of the older of the two, and behind the other."""
         older, newer = self._samples
@@ -80,6 +76,3 @@ class Xids:
                 raise
             codes.append(int(event.eventData))
         return codes
-
-    def close(self) -> None:
-        self._nvml.nvmlEventSetFree(self._set)
