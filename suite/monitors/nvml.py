@@ -12,7 +12,7 @@ Never run here on a real card: a double of the library, loaded by the real bindi
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar, Literal
 
@@ -57,10 +57,10 @@ def column(name: str, device: str | None) -> Column:
     kind: Literal["gauge", "counter"] = "counter" if name.startswith(COUNTERS) else "gauge"
     if name in GPM:
         return Column(name, GPM[name][1], kind, device, slow=True)
-    field = FIELDS[name]
+    read = FIELDS[name]
     # NVML counts in 64 bits, so that a fall is a reset and never a wrap. PCIe replays alone are 32-bit.
-    wraps_at = 2.0**32 if name == "pcie_replays" else 2.0**64 * (field.factor or 1.0)
-    return Column(name, "1" if name == "processes" else field.unit, kind, device, slow=name in SLOW, wraps_at=wraps_at)
+    wraps_at = 2.0**32 if name == "pcie_replays" else 2.0**64 * (read.factor or 1.0)
+    return Column(name, "1" if name == "processes" else read.unit, kind, device, slow=name in SLOW, wraps_at=wraps_at)
 
 
 @dataclass(frozen=True)
@@ -68,9 +68,12 @@ class _Part:
     """What one sample asks of one card."""
 
     index: int
-    fields: list[str]
-    places: list[int]
+    fields: list[str] = field(default_factory=list)
+    places: list[int] = field(default_factory=list)
     """Where each value goes."""
+    quick: list[str] = field(default_factory=list)
+    quick_places: list[int] = field(default_factory=list)
+    """Without those that block."""
 
 
 class Nvml(Monitor):
@@ -108,15 +111,12 @@ class Nvml(Monitor):
             device = f"gpu{part.index}"
             if device in self._lost:
                 continue
-            mine = self._turn % len(self._indices) == self._indices.index(part.index)
-            fields = [name for name in part.fields if mine or name not in TURNS] if slow else part.fields
-            answers = ask_many(self._nvml, part.index, fields)
-            found = dict(zip(fields, answers, strict=True))
-            for name, place in zip(part.fields, part.places, strict=True):
-                answer = found.get(name)
-                if answer is not None and answer.ok:
-                    values[place] = self._number(device, name, answer.value)
-                elif answer is not None and is_lost(answer):
+            its_turn = slow and self._turn % len(self._indices) == self._indices.index(part.index)
+            fields, places = (part.fields, part.places) if its_turn or not slow else (part.quick, part.quick_places)
+            for name, place, answer in zip(fields, places, ask_many(self._nvml, part.index, fields), strict=True):
+                if answer.state == "ok":
+                    values[place] = self._counted(device, answer.value) if name == "processes" else answer.value
+                elif is_lost(answer):
                     self._lost[device] = str(answer.reason)
         return values
 
@@ -144,11 +144,9 @@ class Nvml(Monitor):
         }
         return facts | {name: found for name, found in optional.items() if found}
 
-    def _number(self, device: str, name: str, value: Any) -> float:
-        if name == "processes":
-            self._listed[device] = value
-            return float(len(value))
-        return float(value)
+    def _counted(self, device: str, processes: list[dict[str, Any]]) -> float:
+        self._listed[device] = processes
+        return float(len(processes))
 
     def _probed(self, index: int) -> list[Column]:
         """The columns of one card with the state of their first answer."""
@@ -167,9 +165,12 @@ class Nvml(Monitor):
         parts: dict[str, _Part] = {}
         for place, one in enumerate(columns):
             device = str(one.device)
-            part = parts.setdefault(device, _Part(int(device.removeprefix("gpu")), [], []))
+            part = parts.setdefault(device, _Part(int(device.removeprefix("gpu"))))
             part.fields.append(one.name)
             part.places.append(place)
+            if one.name not in TURNS:
+                part.quick.append(one.name)
+                part.quick_places.append(place)
         self._plans.append((columns, list(parts.values())))
         return self._plans[-1][1]
 

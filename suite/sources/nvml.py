@@ -4,17 +4,39 @@ Never run here on a real card: a double of the library, loaded by the real bindi
 """
 
 import ctypes
+import struct
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from tfscale.suite.sources.base import Answer, Source
-from tfscale.suite.sources.nvmlerrors import failure, refusal
+from tfscale.suite.sources.nvmlerrors import OLD_BINDING, failure, refusal
 from tfscale.suite.sources.nvmlevents import Gpm, Xids
-from tfscale.suite.sources.nvmlfields import CALLS, FIELDS, GPM, HOST, XID
+from tfscale.suite.sources.nvmlfields import CALLS, FIELDS, GPM, HOST, XID, Call, Field
 
 LIBRARY = "libnvidia-ml.so.1"
-VALUES = ("dVal", "uiVal", "ulVal", "ullVal", "sllVal", "siVal", "usVal")
-"""Member of the value union by nvmlValueType_t."""
+VALUE_TYPES = "dIQQqiH"
+"""Format of the value by nvmlValueType_t; an unsigned long has 64 bits where there is NVML but not Windows."""
+_FIELD_VALUE = struct.Struct("=IIqqII8s")
+"""nvmlFieldValue_t: field id, scope, timestamp, latency, value type, return code, value. The binding's own way into its
+structures runs Python for each member, which ten times a second for eight cards would be half of the monitor's cost."""
+_UNPACK = [struct.Struct(f"={letter}").unpack_from for letter in VALUE_TYPES]
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """How some fields are read; numbers are places among them."""
+
+    ids: list[tuple[int, int]]
+    """(field id, scope) of those that one call reads."""
+    valued: list[tuple[int, float | None]]
+    """(place, factor) of each id."""
+    called: list[tuple[Call, list[tuple[int, Field]]]]
+    """Calls, each with the fields that it answers."""
+    rest: list[tuple[int, str]]
+    """Those that are told over time, and those that nobody knows."""
+    missing: list[int]
+    """Those whose id the binding lacks."""
 
 
 def ask_many(source: Source, index: int, fields: Sequence[str]) -> list[Answer]:
@@ -37,7 +59,7 @@ class Nvml(Source):
         self._missing: Answer | None = None
         self._handles: dict[int, Any] = {}
         self._over_time: dict[tuple[type[Gpm | Xids], int], Gpm | Xids | Answer] = {}
-        self._calls: dict[tuple[str, ...], Any] = {}
+        self._plans: dict[tuple[str, ...], _Plan] = {}
 
     def ask(self, key: str) -> Answer:
         closed = self._open()
@@ -61,67 +83,66 @@ class Nvml(Source):
         handle = self._handle(index)
         if isinstance(handle, Answer):
             return [handle] * len(fields)
-        found = self._values(handle, fields)
-        called: dict[str, Any] = {}
-        for field in fields:
-            if field in found:
-                continue
-            if field in FIELDS:
-                found[field] = self._called(handle, field, called)
-            elif field in GPM or field == XID:
-                found |= self._told(index, handle, field)
-            else:
-                found[field] = _unknown(f"{index}/{field}")
-        return [found[field] for field in fields]
+        plan = self._plan(fields)
+        answers = [Answer()] * len(fields)
+        self._read_values(handle, plan, answers)
+        for call, asked in plan.called:
+            self._read_call(handle, call, asked, answers)
+        told: dict[str, Answer] = {}
+        for place, name in plan.rest:
+            if name not in told:
+                known = name in GPM or name == XID
+                told |= self._told(index, handle, name) if known else {name: _unknown(f"{index}/{name}")}
+            answers[place] = told[name]
+        return answers
 
     def under(self, key: str) -> list[str]:
         count = self.ask("count")
         return sorted((str(index) for index in range(count.value)), key=int) if count.ok and not key else []
 
-    def _called(self, handle: Any, name: str, called: dict[str, Any]) -> Answer:
-        """A field that a call of its own answers; `called` keeps what calls have answered so far."""
-        field = FIELDS[name]
-        if field.call not in called:
-            try:
-                called[field.call] = CALLS[field.call](self._binding, handle)
-            except Exception as error:  # whatever the binding raises
-                called[field.call] = failure(self._binding, error)
-        result = called[field.call]
-        if isinstance(result, Answer):
-            return result
-        try:
-            value = field.pick(result)
-            return Answer(value if field.factor is None else value * field.factor)
-        except Exception as error:  # an old structure lacks what a new one has
-            return failure(self._binding, error)
-
-    def _values(self, handle: Any, fields: Sequence[str]) -> dict[str, Answer]:
-        """Those of `fields` that are field ids, in one call; each value comes with a return code of its own."""
+    def _plan(self, fields: Sequence[str]) -> _Plan:
         key = tuple(fields)
-        if key not in self._calls:
-            named = [name for name in fields if name in FIELDS and FIELDS[name].id]
-            ids = [(getattr(self._binding, FIELDS[name].id, None), FIELDS[name].scope) for name in named]
-            self._calls[key] = (named, ids)
-        named, ids = self._calls[key]
-        if not named:
-            return {}
-        if any(number is None for number, _ in ids):
-            reason = "the installed pynvml is too old for it: install nvidia-ml-py 12.560 or later"
-            return dict.fromkeys(named, Answer(state="unsupported", reason=reason))
-        try:
-            values = self._binding.nvmlDeviceGetFieldValues(handle, ids)
-        except Exception as error:  # whatever the binding raises
-            return dict.fromkeys(named, failure(self._binding, error))
-        return {name: self._value(name, value) for name, value in zip(named, values, strict=True)}
+        if key not in self._plans:
+            self._plans[key] = _planned(self._binding, key)
+        return self._plans[key]
 
-    def _value(self, name: str, value: Any) -> Answer:
-        if value.nvmlReturn:
-            return refusal(self._binding, int(value.nvmlReturn))
-        if not 0 <= value.valueType < len(VALUES):
-            return Answer(state="error", reason=f"NVML gave a value of type {value.valueType}, which is not known here")
-        number = getattr(value.value, VALUES[value.valueType])
-        factor = FIELDS[name].factor
-        return Answer(number if factor is None else number * factor)
+    def _read_values(self, handle: Any, plan: _Plan, answers: list[Answer]) -> None:
+        """Field ids, in one call; each value comes with a return code of its own."""
+        for place in plan.missing:
+            answers[place] = Answer(state="unsupported", reason=OLD_BINDING)
+        if not plan.ids:
+            return
+        try:
+            values = bytes(self._binding.nvmlDeviceGetFieldValues(handle, plan.ids))
+        except Exception as error:  # whatever the binding raises
+            for place, _ in plan.valued:
+                answers[place] = failure(self._binding, error)
+            return
+        for (place, factor), value in zip(plan.valued, _FIELD_VALUE.iter_unpack(values), strict=True):
+            _, _, _, _, kind, code, raw = value
+            if code:
+                answers[place] = refusal(self._binding, code)
+            elif kind >= len(_UNPACK):
+                why = f"NVML gave a value of type {kind}, which is not known here"
+                answers[place] = Answer(state="error", reason=why)
+            else:
+                (number,) = _UNPACK[kind](raw)
+                answers[place] = Answer(number if factor is None else number * factor)
+
+    def _read_call(self, handle: Any, call: Call, asked: list[tuple[int, Field]], answers: list[Answer]) -> None:
+        """Fields that one call answers."""
+        try:
+            result = call(self._binding, handle)
+        except Exception as error:  # whatever the binding raises
+            for place, _ in asked:
+                answers[place] = failure(self._binding, error)
+            return
+        for place, field in asked:
+            try:
+                value = field.pick(result)
+                answers[place] = Answer(value if field.factor is None else value * field.factor)
+            except Exception as error:  # an old structure lacks what a new one has
+                answers[place] = failure(self._binding, error)
 
     def _told(self, index: int, handle: Any, field: str) -> dict[str, Answer]:
         """GPM's metrics, all at once, or the Xid events of a card."""
@@ -173,6 +194,24 @@ class Nvml(Source):
             return self._missing
         self._binding = pynvml
         return None
+
+
+def _planned(nvml: Any, fields: Sequence[str]) -> _Plan:
+    plan = _Plan([], [], [], [], [])
+    called: dict[str, list[tuple[int, Field]]] = {}
+    for place, name in enumerate(fields):
+        field = FIELDS.get(name)
+        if field is None:
+            plan.rest.append((place, name))
+        elif field.call:
+            called.setdefault(field.call, []).append((place, field))
+        elif (number := getattr(nvml, field.id, None)) is None:
+            plan.missing.append(place)
+        else:
+            plan.ids.append((number, field.scope))
+            plan.valued.append((place, field.factor))
+    plan.called.extend((CALLS[call], asked) for call, asked in called.items())
+    return plan
 
 
 def _unknown(key: str) -> Answer:

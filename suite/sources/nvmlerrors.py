@@ -4,6 +4,7 @@ from typing import Any
 
 from tfscale.suite.sources.base import Answer, State
 
+OLD_BINDING = "the installed pynvml is too old for this: install nvidia-ml-py 12.560 or later"
 _NO_MODULE = "load it (modprobe nvidia); in a container, start that with its GPUs (docker run --gpus all)"
 KNOWN: dict[str, tuple[State, str]] = {
     "NVML_ERROR_NOT_SUPPORTED": ("unsupported", "the card or its driver does not support this"),
@@ -50,6 +51,5 @@ def failure(nvml: Any, error: Exception) -> Answer:
     if isinstance(error, NotImplementedError):
         return Answer(state="unsupported", reason=str(error))
     if isinstance(error, AttributeError):
-        reason = f"the installed pynvml is too old ({error}): install nvidia-ml-py 12.560 or later"
-        return Answer(state="unsupported", reason=reason)
+        return Answer(state="unsupported", reason=f"{OLD_BINDING} ({error})")
     return Answer(state="error", reason=f"{type(error).__name__}: {error}")

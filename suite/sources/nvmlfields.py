@@ -118,7 +118,10 @@ HOST: dict[str, Callable[[Any], Any]] = {
     "count": lambda nvml: int(nvml.nvmlDeviceGetCount()),
 }
 
-CALLS: dict[str, Callable[[Any, Any], Any]] = {
+Call = Callable[[Any, Any], Any]
+"""From the binding and a card's handle to what NVML answers."""
+
+CALLS: dict[str, Call] = {
     "name": lambda nvml, handle: text_of(nvml.nvmlDeviceGetName, handle),
     "uuid": lambda nvml, handle: text_of(nvml.nvmlDeviceGetUUID, handle),
     "pci": lambda nvml, handle: text_of(lambda: nvml.nvmlDeviceGetPciInfo(handle).busId),

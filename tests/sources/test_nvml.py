@@ -1,6 +1,7 @@
 """The NVML source over the real binding, whose functions are replaced one by one where no card can answer."""
 
 import ast
+import ctypes
 import inspect
 import re
 from collections.abc import Callable, Iterator
@@ -261,3 +262,11 @@ class Recorded(Source):
 
 def test_a_recorded_machine_is_asked_one_field_at_a_time() -> None:
     assert [answer.value for answer in nvml.ask_many(Recorded(), 3, ["power", "xid"])] == ["3/power", "3/xid"]
+
+
+def test_field_values_are_unpacked_as_the_binding_lays_them_out() -> None:
+    value = pynvml.c_nvmlFieldValue_t()
+    value.fieldId, value.scopeId, value.timestamp, value.latencyUsec = 1, 2, -3, -4
+    value.valueType, value.nvmlReturn, value.value.ullVal = 5, 6, 7
+    assert nvml._FIELD_VALUE.size == ctypes.sizeof(value)
+    assert nvml._FIELD_VALUE.unpack(bytes(value)) == (1, 2, -3, -4, 5, 6, b"\x07" + bytes(7))
