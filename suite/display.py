@@ -1,5 +1,6 @@
 """What a person sees in the terminal: tables of cases and records. No measuring, no files."""
 
+import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -10,15 +11,35 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
+from rich.text import Text
 
 from tfscale.suite.record import Pruned, Quantity, Record, Run
 from tfscale.suite.spec import Case, Suite
 
-err = Console(stderr=True, highlight=False)
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+class Plain(Console):
+    """Names out of traces, logs and paths may hold anything; what steers a terminal, or cannot be printed, is shown as
+    its escape, and `:name:` stays what it is."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(highlight=False, emoji=False, **options)
+
+    def render_str(self, text: str, **options: Any) -> Text:
+        return super().render_str(visible(text), **options)
+
+
+def visible(text: str) -> str:
+    """`text` with control characters, marks of writing direction and lone surrogates as `\\x1b` and `\\u202e`."""
+    return _CONTROL.sub(lambda match: match[0].encode("unicode_escape", "surrogatepass").decode(), text)
+
+
+err = Plain(stderr=True)
 """Progress, tables and messages; stdout is kept for what a program reads."""
 
 
-class Stdout(Console):
+class Stdout(Plain):
     """Leaves a closed pipe to the entry point, which knows that it is no error."""
 
     def on_broken_pipe(self) -> None:
@@ -26,7 +47,7 @@ class Stdout(Console):
 
 
 _TERMINAL = sys.stdout is not None and sys.stdout.isatty()
-out = Stdout(highlight=False, width=None if _TERMINAL else 240)
+out = Stdout(width=None if _TERMINAL else 240)
 """Stdout, for what the command was asked for."""
 
 DEFAULTS = {
