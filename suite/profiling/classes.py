@@ -11,6 +11,9 @@ import yaml
 from numpy.typing import NDArray
 
 TABLES = Path(__file__).with_name("names.yaml")
+LONGEST = 4096
+"""Characters of a name that patterns see, half from its begin and half from its end: some patterns need time that grows
+with the square of a name's length, and no library has names like that."""
 
 
 class Kind(IntEnum):
@@ -47,7 +50,13 @@ def table(name: str) -> tuple[tuple[Kind, re.Pattern[str]], ...]:
 
 def kind_of(name: str, of: str) -> Kind:
     """The class of one name in the table `of`."""
-    return next((kind for kind, pattern in table(of) if pattern.search(name)), Kind.UNKNOWN)
+    seen = bounded(name)
+    return next((kind for kind, pattern in table(of) if pattern.search(seen)), Kind.UNKNOWN)
+
+
+def bounded(name: str) -> str:
+    """The name as far as patterns look at it."""
+    return name if len(name) <= LONGEST else name[: LONGEST // 2] + name[-LONGEST // 2 :]
 
 
 def kinds(names: Iterable[str], of: str) -> NDArray[np.int8]:

@@ -38,19 +38,36 @@ def load(paths: Sequence[Path]) -> Loaded:
     files = [file for path in paths for file in files_of(path, notes)]
     if not files:
         raise TraceError("no trace was named")
-    traces = [read(file) for file in dict.fromkeys(files)]
+    traces = [read(file) for file in _distinct(files, notes)]
     return Loaded(_unique(traces, notes), notes)
 
 
+def _distinct(files: Sequence[Path], notes: list[str]) -> list[Path]:
+    """Every file once, however often and by whatever names it was given: it is not another host."""
+    found: dict[Path, Path] = {}
+    for file in files:
+        first = found.setdefault(file.resolve(), file)
+        if first is not file:
+            notes.append(f"{file} is {'named twice' if file == first else f'the file {first}'}: it is read once")
+    return list(found.values())
+
+
 def files_of(path: Path, notes: list[str]) -> list[Path]:
-    """The trace files that one path stands for."""
-    if path.is_file():
-        return [path]
-    if not path.exists():
-        raise TraceError(
-            f"{path} does not exist (a trace file, a profile folder, a log directory or a run is expected)"
-        )
-    return _newest(_one_job(_below(path), path, notes), notes)
+    """The trace files that one path stands for. Raises TraceError where there is none, or they cannot be looked for."""
+    wanted = "a trace file, a profile folder, a log directory or a run is expected"
+    try:
+        if path.is_file():
+            return [path]
+        if not path.exists():
+            raise TraceError(f"{path} does not exist ({wanted})")
+        if not path.is_dir():
+            raise TraceError(
+                f"{path} is neither a file nor a folder ({wanted}; save what a pipe gives to a file first)"
+            )
+        found = _below(path)
+    except OSError as error:
+        raise TraceError(f"{error.filename or path}: {error.strerror or error}") from error
+    return _newest(_one_job(found, path, notes), notes)
 
 
 def _one_job(files: list[Path], path: Path, notes: list[str]) -> list[Path]:

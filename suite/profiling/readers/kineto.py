@@ -4,6 +4,7 @@ Time stamps are decimal microseconds; they are read as decimals, because at epoc
 of a microsecond.
 """
 
+import decimal
 import re
 from collections.abc import Sequence
 from decimal import Decimal
@@ -20,6 +21,10 @@ _DEVICE_CATEGORIES = ("kernel", "gpu_memcpy", "gpu_memset")
 _LAUNCH_KEYS = {"correlation_id": "correlation", "correlation": "correlation"}
 _EPOCH_US = Decimal(10**14)
 _LATEST_PS = Decimal(2**62)
+_CONTEXT = decimal.Context(prec=28, traps=[])
+"""What overflows is infinite and is refused as a time, instead of an error of its own."""
+_LATEST_US = Decimal(10**16)
+"""Time stamps beyond this (the year 2286) are none, and their digits would fill the memory."""
 
 
 class _Event(msgspec.Struct, gc=False):
@@ -44,11 +49,11 @@ class _Document(msgspec.Struct):
 def read(data: bytes, file: str) -> HostTrace:
     """The trace in the bytes of one JSON document. Raises TraceError."""
     document = _decoded(data, file)
-    events = _complete(document.traceEvents)
-    if not events:
-        raise TraceError(f"{file}: a trace without complete events (ph X, or B and E)")
-    rank = document.distributedInfo.get("rank") if isinstance(document.distributedInfo, dict) else None
-    return _table(events, document, file, rank if isinstance(rank, int) else None)
+    with decimal.localcontext(_CONTEXT):
+        events, left_out = _complete(document.traceEvents)
+        if not events:
+            raise TraceError(f"{file}: a trace without complete events (ph X, or B and E)")
+        return _table(events, document, file, left_out)
 
 
 def _decoded(data: bytes, file: str) -> _Document:
@@ -58,32 +63,42 @@ def _decoded(data: bytes, file: str) -> _Document:
         return msgspec.json.decode(data, type=_Document)
     except (msgspec.DecodeError, RecursionError) as error:
         place = re.search(r"byte (\d+)", str(error))
-        at = f"at byte {place[1]} of {len(data)}: " if place else ""
+        offset = place[1] if place else len(data) if "truncated" in str(error) else None
+        at = f"at byte {offset} of {len(data)}: " if offset is not None else ""
         raise TraceError(f"{file}: not a Chrome trace: {at}{error}") from error
 
 
-def _complete(events: Sequence[_Event]) -> list[_Event]:
-    """Events with a beginning and a length: `X`, and pairs of `B` and `E` on one thread (the innermost ends first)."""
+def _complete(events: Sequence[_Event]) -> tuple[list[_Event], int]:
+    """Events with a beginning and a length: `X`, and pairs of `B` and `E` on one thread (the innermost ends first); and
+    how many begin without an end, end without a begin, or have no time."""
     found: list[_Event] = []
+    left_out = 0
     open_: dict[tuple[str, str], list[_Event]] = {}
     for event in events:
         if event.ph == "X":
             if event.ts is not None:
                 found.append(event)
+            else:
+                left_out += 1
         elif event.ph == "B":
             open_.setdefault((str(event.pid), str(event.tid)), []).append(event)
-        elif event.ph == "E" and event.ts is not None:
+        elif event.ph == "E":
             begun = open_.get((str(event.pid), str(event.tid)))
-            if begun and (start := begun.pop()).ts is not None:
+            start = begun.pop() if begun else None
+            if start is not None and start.ts is not None and event.ts is not None:
                 start.dur = event.ts - start.ts
                 found.append(start)
-    return found
+            else:
+                left_out += 1
+    return found, left_out + sum(map(len, open_.values()))
 
 
-def _table(events: list[_Event], document: _Document, file: str, rank: int | None) -> HostTrace:
+def _table(events: list[_Event], document: _Document, file: str, left_out: int) -> HostTrace:
     places = [_place(event) for event in events]
     order = sorted(range(len(events)), key=lambda i: places[i])
     base = min(event.ts for event in events if event.ts is not None)
+    if not (abs(base) <= _LATEST_US and abs(document.baseTimeNanoseconds or 0) <= _LATEST_US * 1000):
+        raise TraceError(f"{file}: times that begin at {str(base)[:40]} us: no clock shows that")
     start, duration = _times(events, order, base, file)
     numbers: dict[tuple[str, str], int] = {}
     name = np.empty(len(events), np.int32)
@@ -91,8 +106,9 @@ def _table(events: list[_Event], document: _Document, file: str, rank: int | Non
         event = events[i]
         name[row] = numbers.setdefault((str(event.name), event.cat or ""), len(numbers))
     info = document.distributedInfo if isinstance(document.distributedInfo, dict) else {}
+    rank = info.get("rank")
     return HostTrace(
-        host=f"rank {rank}" if rank is not None else "unknown host",
+        host=f"rank {rank}" if isinstance(rank, int) and abs(rank) < 2**63 else "unknown host",
         files=(file,),
         kind="kineto",
         origin_ns=_origin(base, document.baseTimeNanoseconds),
@@ -107,6 +123,7 @@ def _table(events: list[_Event], document: _Document, file: str, rank: int | Non
             "hostnames": [],
             "errors": [],
             "warnings": [],
+            "notes": [f"{left_out} events have no begin or no end, and are left out"] if left_out else [],
             "task_environment": {},
             "distributed": info,
             "devices": document.deviceProperties if isinstance(document.deviceProperties, list) else [],
