@@ -3,14 +3,13 @@
 From the document and the strips alone; one self-contained HTML text without script.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from markupsafe import Markup
 
 from tfscale.reports import html
 from tfscale.reports.parts import PARTS
-from tfscale.suite.profiling.strip import Strip
 
 STRIP_ROWS = (
     ("compute", "compute", "#2f6f9f"),
@@ -31,8 +30,11 @@ MOST_STEPS, MOST_COLLECTIVES = 60, 100
 _STRIP_WIDTH, _ROW_HEIGHT = 1200, 18
 
 
-def trace_report(document: dict[str, Any], strips: Sequence[Strip]) -> str:
-    """One HTML document about an analysed trace; the same input gives the same text."""
+def trace_report(document: dict[str, Any], strips: Sequence[Mapping[str, Any]]) -> str:
+    """One HTML document about an analysed trace; the same input gives the same text.
+
+    `strips`: by device `device`, `start_ps`, `span_ps`, `shares` (by row, one number from 0 to 1 a bin) and `edges_ps`.
+    """
     context = {
         "document": document,
         "css": Markup(html.static("style.css")),
@@ -86,22 +88,22 @@ def _device(host: dict[str, Any], device: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _svg(strip: Strip) -> str:
+def _svg(strip: Mapping[str, Any]) -> str:
     """Rows of vertical bars: the height of a bar is the share of its bin. Bins next to each other with the same share
     are one bar, so that the file stays small."""
     height = _ROW_HEIGHT * len(STRIP_ROWS)
-    scale = _STRIP_WIDTH / max(len(strip.shares[STRIP_ROWS[0][0]]), 1)
+    scale = _STRIP_WIDTH / max(len(strip["shares"][STRIP_ROWS[0][0]]), 1)
     drawn = []
     for row, (name, _, colour) in enumerate(STRIP_ROWS):
         base = (row + 1) * _ROW_HEIGHT - 2
         path = "".join(
             f"M{first * scale:.1f} {base}v{-tall:.1f}h{(last - first) * scale:.1f}v{tall:.1f}z"
-            for first, last, share in _runs(strip.shares[name])
+            for first, last, share in _runs(strip["shares"][name])
             if (tall := share * (_ROW_HEIGHT - 4)) >= 0.1
         )
         drawn.append(f'<path d="{path}" fill="{colour}"/>')
-    for edge in strip.edges_ps:
-        x = edge / max(strip.span_ps, 1) * _STRIP_WIDTH
+    for edge in strip["edges_ps"]:
+        x = edge / max(strip["span_ps"], 1) * _STRIP_WIDTH
         drawn.append(f'<line x1="{x:.1f}" x2="{x:.1f}" y1="0" y2="{height}" stroke="#1c2430" stroke-width="1"/>')
     body = "".join(drawn)
     return (

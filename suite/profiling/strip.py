@@ -1,6 +1,6 @@
 """A device's time as a strip: how much of each bin each part took. Few numbers, whatever the number of events. Pure."""
 
-from dataclasses import dataclass
+from typing import TypedDict
 
 import numpy as np
 
@@ -12,9 +12,11 @@ BINS = 600
 MOST_STEPS = 3
 
 
-@dataclass(frozen=True)
-class Strip:
-    """One device over a stretch of time that begins at `start_ps` (common axis); shares of each bin, by row."""
+class Strip(TypedDict):
+    """One device over a stretch of time that begins at `start_ps` (common axis); shares of each bin, by row.
+
+    Plain data, as a document is, so that a page needs nothing of ours to draw it.
+    """
 
     device: str
     start_ps: int
