@@ -5,8 +5,8 @@ import io
 from collections.abc import Iterator
 from typing import Any
 
+from rich import markup
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 
 HEADINGS = {
@@ -18,6 +18,7 @@ HEADINGS = {
     "idle": "idle",
 }
 WARN_SHARE = 0.05
+LONGEST_NAME = 100
 COLLECTIVE_ROWS = 8
 OPERATION_ROWS = 8
 
@@ -27,10 +28,10 @@ def show(document: dict[str, Any], out: Console) -> None:
     honesty = document["honesty"]
     share = honesty["unclassified_share"]
     if share is not None and share > WARN_SHARE:
-        names = ", ".join(name["name"] for host in honesty["hosts"] for name in host["unclassified"]["names"])
-        out.print(f"{share:.1%} of the device time could not be classified: {escape(names)}", style="bold red")
+        names = ", ".join(short(name["name"]) for host in honesty["hosts"] for name in host["unclassified"]["names"])
+        out.print(f"{share:.1%} of the device time could not be classified: {names}", style="bold red")
     for entry in document.get("against", {}).get("devices", ()):
-        told = entry.get("sentence") or entry["reason"]
+        told = entry.get("sentence") or escape(entry["reason"])
         out.print(f"{escape(entry['device'])}: {told}", style="bold", soft_wrap=True)
     out.print(_parts(document))
     if document["collectives"]:
@@ -64,6 +65,15 @@ def _dropped(steps: list[dict[str, Any]]) -> str:
     for step in steps:
         reasons.setdefault(step["reason"], []).append(str(step["step"]))
     return "; ".join(f"step {', '.join(numbers)}: {escape(reason)}" for reason, numbers in reasons.items())
+
+
+def escape(text: str) -> str:
+    """For one line of a terminal, whatever it holds."""
+    return markup.escape(" ".join(text.splitlines()))
+
+
+def short(name: str) -> str:
+    return escape(name[:LONGEST_NAME])
 
 
 def ms(ps: float) -> str:
@@ -111,13 +121,13 @@ def _collectives(collectives: list[dict[str, Any]]) -> Table:
         column.justify = "right"
     ordered = sorted(groups.items(), key=lambda item: -sum(one["duration_ps"] for one in item[1]))
     for (kind, size, members), calls in ordered[:COLLECTIVE_ROWS]:
-        waits = [max(one["waits_ps"].values()) for one in calls if one["waits_ps"]]
+        waits = [wait for one in calls if (wait := longest_wait(one)) is not None]
         bus = [one["bus_bandwidth"] for one in calls if one["bus_bandwidth"] is not None]
         time = sum(one["duration_ps"] for one in calls)
         table.add_row(
             kind,
             "unknown" if size is None else f"{size:,}",
-            str(members),
+            "unknown" if members is None else str(members),
             str(len(calls)),
             ms(time / len(calls)),
             ms(sum(waits) / len(waits)) if waits else "not resolved",
@@ -129,6 +139,14 @@ def _collectives(collectives: list[dict[str, Any]]) -> Table:
     if len(ordered) > COLLECTIVE_ROWS:
         table.caption = f"and {len(ordered) - COLLECTIVE_ROWS} other kinds (--json has all)"
     return table
+
+
+def longest_wait(collective: dict[str, Any]) -> int | None:
+    """Of all ranks; None where it is not known, or not beyond the clocks' error."""
+    if not collective["waits_ps"]:
+        return None
+    wait, error = max(collective["waits_ps"].values()), collective["waits_bound_ps"]
+    return wait if wait > error or not error else None
 
 
 def _skew(skews: list[dict[str, Any]], out: Console) -> None:
@@ -146,9 +164,7 @@ def _operations(document: dict[str, Any]) -> Table:
     name, device = next(_devices(document), ("", {"operations": []}))
     table = Table("operation", "kind", "calls", "self time a step", "share", box=None, pad_edge=False)
     for one in device["operations"][:OPERATION_ROWS]:
-        table.add_row(
-            escape(one["name"][:100]), one["kind"], str(one["count"]), ms(one["per_step_ps"]), f"{one['share']:.1%}"
-        )
+        table.add_row(short(one["name"]), one["kind"], str(one["count"]), ms(one["per_step_ps"]), f"{one['share']:.1%}")
     table.title, table.title_justify = f"operations of {escape(name)}", "left"
     return table
 
@@ -179,9 +195,8 @@ def _changes(changes: list[dict[str, Any]]) -> Table:
     table = Table("operation", "each before", "each after", "change a step", box=None, pad_edge=False)
     for one in changes[:OPERATION_ROWS]:
         table.add_row(
-            escape(one["name"][:100]),
-            ms(one["before_each_ps"]),
-            ms(one["after_each_ps"]),
+            short(one["name"]),
+            *("-" if one[each] is None else ms(one[each]) for each in ("before_each_ps", "after_each_ps")),
             f"{one['grown_ps'] / 1e9:+.3f} ms",
         )
     return table

@@ -11,7 +11,7 @@ from fractions import Fraction
 
 from tfscale.suite.profiling.breakdown import PARTS, Parts
 
-WAIT, TRANSFER = "exposed_wait", "exposed_transfer"
+COMMUNICATION = "exposed_communication"
 
 
 @dataclass(frozen=True)
@@ -27,6 +27,9 @@ class Difference:
     efficiency: float
     lost: dict[str, float]
     """By part: how much of the other's step it took more than in the base; negative where it shrank."""
+    lost_wait: float | None
+    """What of the lost exposed communication is waiting for the last rank, the skew; None where arrivals are not known
+    in both."""
 
 
 def mean_parts(parts: Sequence[Parts]) -> tuple[Fraction, dict[str, Fraction]]:
@@ -36,15 +39,28 @@ def mean_parts(parts: Sequence[Parts]) -> tuple[Fraction, dict[str, Fraction]]:
     return span, {name: Fraction(sum(part.parts[name] for part in parts), count) for name in PARTS}
 
 
-def compare(base: Sequence[Parts], other: Sequence[Parts]) -> Difference:
-    """Raises ValueError where either has no step."""
+def compare(
+    base: Sequence[Parts],
+    other: Sequence[Parts],
+    base_waits: Sequence[int] | None = None,
+    other_waits: Sequence[int] | None = None,
+) -> Difference:
+    """`base_waits`, `other_waits`: what of each step's exposed communication is waiting for the last rank, picoseconds.
+
+    Raises ValueError where either has no step, or only steps without length.
+    """
     if not base or not other:
         raise ValueError("a comparison needs at least one step in each trace")
     base_span, before = mean_parts(base)
     span, after = mean_parts(other)
+    if not base_span or not span:
+        raise ValueError("its steps have no length")
     lost = {name: (after[name] - before[name]) / span for name in PARTS}
     efficiency = base_span / span
     assert efficiency + sum(lost.values()) == 1, "shares must sum to 1"
+    wait = None
+    if base_waits is not None and other_waits is not None:
+        wait = (Fraction(sum(other_waits), len(other)) - Fraction(sum(base_waits), len(base))) / span
     return Difference(
         base_steps=len(base),
         steps=len(other),
@@ -54,11 +70,16 @@ def compare(base: Sequence[Parts], other: Sequence[Parts]) -> Difference:
         span_ps=float(span),
         efficiency=float(efficiency),
         lost={name: float(value) for name, value in lost.items()},
+        lost_wait=None if wait is None else float(wait),
     )
 
 
 def sentence(difference: Difference) -> str:
-    """`efficiency 71 %: 18 points exposed communication, 7 input wait`."""
-    points = sorted(difference.lost.items(), key=lambda item: -abs(item[1]))
+    """`efficiency 71.0%; points of the step lost: +18.0 exposed transfer, +7.0 input wait, +4.0 exposed wait`."""
+    lost = dict(difference.lost)
+    if difference.lost_wait is not None:
+        lost["exposed_wait"] = difference.lost_wait
+        lost["exposed_transfer"] = lost.pop(COMMUNICATION) - difference.lost_wait
+    points = sorted(lost.items(), key=lambda item: -abs(item[1]))
     told = [f"{share * 100:+.1f} {name.replace('_', ' ')}" for name, share in points if abs(share) >= 0.0005]
     return f"efficiency {difference.efficiency:.1%}; points of the step lost: {', '.join(told) or 'none'}"

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tfscale.suite.profiling import document, sources, stragglers
+from tfscale.suite.profiling import clocks, document, sources, stragglers
 from tfscale.suite.profiling.analysed import Analysed, analyse
-from tfscale.suite.profiling.collectives import Collective, collectives
+from tfscale.suite.profiling.calls import calls_of
+from tfscale.suite.profiling.collectives import Collective, joined
 from tfscale.suite.profiling.operations import Change, differences, operations
-from tfscale.suite.profiling.table import HostTrace
 
 
 @dataclass(frozen=True)
@@ -38,30 +38,18 @@ def answer(paths: Sequence[Path], options: Options | None = None) -> Answer:
     chosen = options or Options()
     loaded = sources.load(paths)
     analysed = analyse(loaded.traces, async_windows=chosen.async_windows, edge_steps=chosen.edge_steps)
-    bound, clock = clock_of(loaded.traces)
-    found = collectives(analysed, bound)
+    analysed, calls, clock = clocks.common(analysed, calls_of(analysed))
+    found = joined(calls, aligned=analysed.aligned, bound_ps=clock.bound_ps)
     verdict = stragglers.find(analysed, found)
-    told = document.document(analysed, found, verdict, notes=loaded.notes, bound_ps=bound, clock=clock, top=chosen.top)
+    told = document.document(analysed, found, verdict, notes=loaded.notes, clock=clock, top=chosen.top)
     return Answer(analysed, found, told)
-
-
-def clock_of(traces: Sequence[HostTrace]) -> tuple[int | None, str]:
-    """(error bound between hosts in picoseconds or None, where times on one axis come from)."""
-    if len(traces) == 1:
-        return 0, "one file"
-    if any(trace.origin_ns is None for trace in traces):
-        return None, "not every file tells when it was captured, so hosts cannot be put on one axis"
-    names = {tuple(trace.facts.get("hostnames", ())) for trace in traces}
-    if len(names) == 1 and names != {()}:
-        return 0, "the same host: one clock"
-    return None, "profile start times of the hosts' own clocks, whose offset nobody measured"
 
 
 def compared(base: Answer, other: Answer, top: int) -> dict[str, Any]:
     """The `against` entry of a document: parts and operations that grew, per step and device."""
     return {
         "base_files": [file for host in base.analysed.hosts for file in host.trace.files],
-        "devices": document.difference(base.analysed, other.analysed),
+        "devices": document.difference((base.analysed, base.collectives), (other.analysed, other.collectives)),
         "operations": [_change(change) for change in _changes(base.analysed, other.analysed)[:top]],
     }
 

@@ -17,6 +17,9 @@ _BITS = {
 _SHAPE = re.compile(r"\b([a-z][a-z0-9]{0,15})\[([0-9,]{0,200})\]")
 _IOTA = re.compile(r"replica_groups=\[([0-9,]{1,200})\]<=\[([0-9,]{1,200})\](?:T\(([0-9,]{1,200})\))?")
 _LISTED = re.compile(r"replica_groups=\{((?:\{[0-9, ]*\},? *)+)\}")
+_START = re.compile(r"-start(?=$|[._])")
+_DONE = re.compile(r"-done(?=$|[._])")
+_WAITED = re.compile(r"-done\([^%]{0,1000}%([\w.-]+)")
 _LARGEST = 2**50
 """Bytes of a shape that may be true."""
 
@@ -69,6 +72,27 @@ def replica_groups(text: str) -> list[tuple[int, ...]] | None:
         groups = [tuple(_numbers(group)) for group in re.findall(r"\{([0-9, ]*)\}", match[1])]
         return [group for group in groups if group] or None
     return None
+
+
+def instruction(text: str) -> str:
+    """The name of an instruction, `%all-reduce.3 = ...` or alone, without its `%`."""
+    return text.partition(" = ")[0].strip().removeprefix("%")
+
+
+def is_start(text: str) -> bool:
+    """Whether an instruction only starts what its done ends."""
+    return _START.search(instruction(text)) is not None
+
+
+def is_done(text: str) -> bool:
+    return _DONE.search(instruction(text)) is not None
+
+
+def started_by(text: str) -> str:
+    """The name of the start that a done waits for: its first operand, else its own name as the start's."""
+    if match := _WAITED.search(text):
+        return match[1]
+    return _DONE.sub("-start", instruction(text))
 
 
 def _numbers(text: str) -> list[int]:

@@ -8,6 +8,7 @@ import numpy as np
 
 from tfscale.suite.profiling.analysed import Analysed, DeviceAnswer, HostAnswer
 from tfscale.suite.profiling.classes import Kind
+from tfscale.suite.profiling.clocks import Clock
 from tfscale.suite.profiling.intervals import covered, union
 
 UNCLASSIFIED_LIMIT = 0.05
@@ -16,7 +17,7 @@ TOP_NAMES = 5
 _GPU_WORK = re.compile(
     r"^(Memcpy[HD]2[HD]|cuLaunchKernel|cudaLaunch|hipLaunch|GpuLaunch)|/device:GPU|gpu_private", re.I
 )
-_DROPPED = re.compile(r"dropped (\d+)|(\d+) (?:events )?(?:were )?dropped", re.IGNORECASE)
+_DROPPED = re.compile(r"dropped ([0-9]{1,18})\b|\b([0-9]{1,18}) (?:events )?(?:were )?dropped", re.IGNORECASE)
 CUPTI_HINT = (
     "the host used GPUs, and no GPU has events: CUPTI was missing or not allowed. Load the driver with "
     "NVreg_RestrictProfilingToAdminUsers=0 (options nvidia in /etc/modprobe.d) or run with CAP_SYS_ADMIN "
@@ -24,13 +25,13 @@ CUPTI_HINT = (
 )
 
 
-def report(analysed: Analysed, notes: Sequence[str], bound_ps: int | None, clock: str) -> dict[str, Any]:
+def report(analysed: Analysed, notes: Sequence[str], clock: Clock) -> dict[str, Any]:
     """The honesty block of a document."""
     hosts = [_host(host) for host in analysed.hosts]
     shares = [host["unclassified"]["share"] for host in hosts if host["unclassified"]["share"] is not None]
     return {
         "notes": [*notes, *(warning for host in hosts for warning in host["findings"])],
-        "clock": {"source": clock, "bound_ps": bound_ps},
+        "clock": {"source": clock.source, "bound_ps": clock.bound_ps},
         "unclassified_share": max(shares, default=None),
         "hosts": hosts,
     }
@@ -43,7 +44,8 @@ def _host(host: HostAnswer) -> dict[str, Any]:
     found = [device.device.name for device in host.devices]
     environment = facts.get("task_environment", {})
     start, stop = environment.get("profile_start_time"), environment.get("profile_stop_time")
-    length = int(stop) - int(start) if isinstance(start, int) and isinstance(stop, int) else None
+    told = isinstance(start, int) and isinstance(stop, int) and stop >= start
+    length = int(stop) - int(start) if told else None
     return {
         "host": trace.host,
         "files": list(trace.files),
@@ -69,11 +71,15 @@ def _findings(host: HostAnswer) -> list[str]:
     ran = any(device.device.platform == "gpu" for device in host.devices)
     if not ran and (gpu_planes or any(_GPU_WORK.search(name.name) for name in trace.names)):
         found.append(f"{trace.host}: {CUPTI_HINT}")
+    read = {device.device.name for device in host.devices}
+    filled = {line.plane: None for line in trace.lines if len(line) and line.plane.startswith("/device:")}
+    found += [f"{trace.host}: {plane} has events, and nothing here reads them" for plane in filled if plane not in read]
     for plane in gpu_planes if ran else ():
-        if plane not in [device.device.name for device in host.devices]:
+        if plane not in read and plane not in filled:
             found.append(f"{trace.host}: {plane} has no events: nothing ran there, or nothing of it was captured")
     found += [f"{trace.host}: the profiler reports: {error}" for error in trace.facts.get("errors", ())]
     found += [f"{trace.host}: the profiler warns: {warning}" for warning in trace.facts.get("warnings", ())]
+    found += [f"{trace.host}: {note}" for note in trace.facts.get("notes", ())]
     dropped = _dropped(trace.facts)
     if dropped:
         found.append(f"{trace.host}: the profiler dropped {dropped} events, so every part may be too small")
@@ -91,7 +97,8 @@ def _dropped(facts: Any) -> int | None:
     """Events that the profiler says it lost, None where it does not say."""
     told: list[int] = []
     for stats in facts.get("plane_stats", {}).values():
-        told += [int(value) for key, value in stats.items() if "dropped" in key.lower() and str(value).isdecimal()]
+        counts = [str(value) for key, value in stats.items() if "dropped" in key.lower()]
+        told += [int(count) for count in counts if re.fullmatch("[0-9]{1,18}", count)]
     for text in (*facts.get("errors", ()), *facts.get("warnings", ())):
         told += [int(match[1] or match[2]) for match in _DROPPED.finditer(text)]
     return sum(told) if told else None

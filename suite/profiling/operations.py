@@ -11,10 +11,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from tfscale.suite.profiling.analysed import DeviceAnswer, HostAnswer
-from tfscale.suite.profiling.classes import Kind
+from tfscale.suite.profiling.classes import Kind, bounded
 from tfscale.suite.profiling.table import HostTrace, Ints
 
 _SHOWN = (Kind.COMPUTE, Kind.COMMUNICATION, Kind.COPY, Kind.INPUT, Kind.UNKNOWN)
+_MOST_ROUNDS = 200
 _SHAPE_STATS = ("shape_with_layout", "shape", "tensor_shapes")
 
 
@@ -37,14 +38,14 @@ class Operation:
 
 @dataclass(frozen=True)
 class Change:
-    """One operation in two traces, self time a step and mean length; 0 where a trace has none."""
+    """One operation in two traces: self time a step, 0 where a trace has none, and of each call, None there."""
 
     name: str
     kind: str
     before_ps: float
     after_ps: float
-    before_each_ps: float
-    after_each_ps: float
+    before_each_ps: float | None
+    after_each_ps: float | None
 
     @property
     def grown_ps(self) -> float:
@@ -54,6 +55,7 @@ class Change:
 def normalise(name: str) -> str:
     """`fused_dot_17` -> `fused_dot`, `gemm<float, 4>` -> `gemm<>`, `dense_3/MatMul:MatMul` -> `dense/MatMul:MatMul`."""
     name = name.partition(" = ")[0].removeprefix("%") if name.startswith("%") else name
+    name = bounded(name)
     name = _without_templates(name)
     name = re.sub(r"0x[0-9a-fA-F]+|\b[0-9a-f]{12,}\b", "#", name)
     name = re.sub(r"(?<=\w)[._](\d+)(?=$|[/:._\s(])", "", name)
@@ -112,23 +114,53 @@ def operations(host: HostAnswer, device: DeviceAnswer) -> list[Operation]:
 
 
 def self_times(trace: HostTrace, rows: Ints) -> Ints:
-    """Length of each event less what runs inside it on the same line (events of one line nest or follow)."""
-    own = trace.duration_ps[rows].copy()
-    firsts = np.array([line.first for line in trace.lines], np.int64)
-    line = np.searchsorted(firsts, rows, side="right") - 1
+    """Length of each event less what of it the events inside it cover, on the same line: (n,), never negative.
+
+    An event is inside the nearest one before it that ends no earlier. Those inside one event and in no nearer one end in
+    the order in which they begin, so each covers what lies behind the end of the one before it.
+    """
+    line = trace.line_of(rows)
     order = np.lexsort((-trace.duration_ps[rows], trace.start_ps[rows], line))
     start, end = trace.start_ps[rows[order]], trace.end_ps[rows[order]]
-    nested = np.flatnonzero((start[1:] < np.maximum.accumulate(end)[:-1]) & (line[order][1:] == line[order][:-1]))
-    if not nested.size:
-        return own
-    stack: list[int] = []
-    for at in range(order.size):  # only lines with nested events get here, and they are short
-        while stack and (line[order[stack[-1]]] != line[order[at]] or end[stack[-1]] <= start[at]):
-            stack.pop()
-        if stack and end[at] <= end[stack[-1]]:
-            own[order[stack[-1]]] -= end[at] - start[at]
-        stack.append(at)
+    parent = _nearest_around(end, line[order])
+    inner = np.flatnonzero(parent >= 0)
+    inner = inner[np.argsort(parent[inner], kind="stable")]
+    around = parent[inner]
+    before = np.where(np.diff(around, prepend=-1) == 0, np.roll(end[inner], 1), start[inner])
+    own = trace.duration_ps[rows].copy()
+    np.subtract.at(own, order[around], np.maximum(end[inner] - np.maximum(start[inner], before), 0))
     return own
+
+
+def _nearest_around(end: Ints, line: Ints) -> Ints:
+    """For events sorted by line and begin, the nearest one before each on its line that ends no earlier; -1 for none.
+
+    Links are followed for all events at once: what a link skips ends earlier than the event, so links of links hold.
+    """
+    found = np.arange(end.size, dtype=np.int64) - 1
+    first = np.searchsorted(line, line, side="left")
+    found[found < first] = -1
+    open_ = np.flatnonzero(found >= 0)
+    for _ in range(_MOST_ROUNDS):
+        open_ = open_[end[found[open_]] < end[open_]]
+        if not open_.size:
+            return found
+        found[open_] = found[found[open_]]
+        open_ = open_[found[open_] >= 0]
+    return _nearest_one_by_one(end, line)
+
+
+def _nearest_one_by_one(end: Ints, line: Ints) -> Ints:
+    """The same with a stack: for lines nested thousands deep."""
+    found = np.full(end.size, -1, np.int64)
+    stack: list[int] = []
+    ends, lines = end.tolist(), line.tolist()
+    for at in range(len(ends)):
+        while stack and (lines[stack[-1]] != lines[at] or ends[stack[-1]] < ends[at]):
+            stack.pop()
+        found[at] = stack[-1] if stack else -1
+        stack.append(at)
+    return found
 
 
 def differences(before: Sequence[Operation], after: Sequence[Operation]) -> list[Change]:
@@ -141,8 +173,8 @@ def differences(before: Sequence[Operation], after: Sequence[Operation]) -> list
             kind=key[1],
             before_ps=old[key].per_step_ps if key in old else 0.0,
             after_ps=new[key].per_step_ps if key in new else 0.0,
-            before_each_ps=old[key].self_ps / old[key].count if key in old else 0.0,
-            after_each_ps=new[key].self_ps / new[key].count if key in new else 0.0,
+            before_each_ps=old[key].self_ps / old[key].count if key in old else None,
+            after_each_ps=new[key].self_ps / new[key].count if key in new else None,
         )
         for key in dict.fromkeys([*new, *old])
     ]

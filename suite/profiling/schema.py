@@ -106,12 +106,14 @@ class CollectiveShape(Shape):
     type: str
     step: int | None
     bytes: int | None
-    members: int
+    members: int | None
+    seen: int
     start_ps: int
     duration_ps: int
     duration_from: str
     arrivals_ps: dict[str, int]
     waits_ps: dict[str, int] | None
+    waits_bound_ps: int | None
     last: str | None
     algorithm_bandwidth: float | None
     bus_bandwidth: float | None

@@ -7,12 +7,13 @@ the step before to the end of its own last one.
 """
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from tfscale.suite.profiling.devices.base import Device
 from tfscale.suite.profiling.devices.host import host_lines
+from tfscale.suite.profiling.runs import runs_of
 from tfscale.suite.profiling.table import HostTrace, Ints, Line
 
 MARKERS, STEPS_LINE, MODULES, FUNCTIONS, WINDOW = (
@@ -112,14 +113,42 @@ def _functions(trace: HostTrace, rows: Ints) -> Steps | None:
 
 
 def _spans(trace: HostTrace, rows: Ints, number: Ints, source: str) -> Steps:
-    """One span a step number, from its first start to its last end; in time order."""
-    numbers, inverse = np.unique(number, return_inverse=True)
+    """One span a step, from its first start to its last end; in time order.
+
+    A number stands for one step, on however many threads it is marked. Where it comes again on one line after another
+    number (a loop that counts from 0 in every epoch), that is another step, and all are counted from 0 instead.
+    """
+    again = _comes_again(trace, rows, number)
+    pairs, inverse = np.unique(np.stack((again, number)), axis=1, return_inverse=True)
+    inverse, numbers = inverse.ravel(), pairs[1]
     start = np.full(numbers.size, np.iinfo(np.int64).max)
     end = np.full(numbers.size, np.iinfo(np.int64).min)
     np.minimum.at(start, inverse, trace.start_ps[rows])
     np.maximum.at(end, inverse, trace.end_ps[rows])
     order = np.argsort(start, kind="stable")
-    return _disjoint(source, numbers[order], start[order], end[order])
+    if not again.any():
+        return _disjoint(source, numbers[order], start[order], end[order])
+    steps = _disjoint(source, np.arange(order.size, dtype=np.int64), start[order], end[order])
+    note = "the numbers of steps come again, so steps are counted from 0"
+    return replace(steps, notes=(*steps.notes, note))
+
+
+def _comes_again(trace: HostTrace, rows: Ints, number: Ints) -> Ints:
+    """How often each row's number had already been begun on the row's line, other numbers between; (n,)."""
+    line = trace.line_of(rows)
+    order = np.lexsort((trace.start_ps[rows], line))
+    line, ordered = line[order], number[order]
+    begins = np.concatenate(([True], (ordered[1:] != ordered[:-1]) | (line[1:] != line[:-1])))[: order.size]
+    run = np.cumsum(begins) - 1
+    _, inverse = np.unique(np.stack((line[begins], ordered[begins])), axis=1, return_inverse=True)
+    kinds = inverse.ravel()
+    sorted_runs = np.argsort(kinds, kind="stable")
+    first = np.searchsorted(kinds[sorted_runs], kinds[sorted_runs], side="left")
+    earlier = np.empty(kinds.size, np.int64)
+    earlier[sorted_runs] = np.arange(kinds.size) - first
+    found = np.empty(rows.size, np.int64)
+    found[order] = earlier[run]
+    return found
 
 
 def _disjoint(source: str, number: Ints, start: Ints, end: Ints) -> Steps:
@@ -129,19 +158,25 @@ def _disjoint(source: str, number: Ints, start: Ints, end: Ints) -> Steps:
     number, start, end = number[kept], start[kept], end[kept]
     overlaps = int((start[1:] < end[:-1]).sum())
     end = np.append(np.minimum(end[:-1], start[1:]), end[-1:])
+    dropped += [Dropped(int(n), "the next step begins with it") for n in number[end <= start]]
+    kept = end > start
+    number, start, end = number[kept], start[kept], end[kept]
     notes = (f"{overlaps} steps overlap the next one and are cut where it begins",) if overlaps else ()
     return Steps(source, number, start, end, tuple(dropped), notes)
 
 
-def device_steps(trace: HostTrace, device: Device, host: Steps | None) -> Steps:
-    """The steps of one device; `host` are those of its host's markers, where there are any."""
+def device_steps(trace: HostTrace, device: Device, host: Steps | None, *, shared_ids: bool = False) -> Steps:
+    """The steps of one device; `host` are those of its host's markers, where there are any.
+
+    `shared_ids`: run ids of modules are the same on all devices.
+    """
     if device.platform == "cpu":
         return host if host is not None and len(host) else whole(device)
     found = _by_launch(trace, device, host) if host is not None and host.source == MARKERS else None
     return (
         found
         or _steps_line(trace, device)
-        or _modules(trace, device)
+        or _modules(trace, device, shared_ids)
         or (_by_launch(trace, device, host) if host is not None else None)
         or whole(device)
     )
@@ -196,30 +231,28 @@ def launch_times(trace: HostTrace, device: Device) -> Ints:
 
 
 def _steps_line(trace: HostTrace, device: Device) -> Steps | None:
-    line = next((line for line in trace.of_plane(device.name) if line.name == "Steps" and len(line)), None)
-    if line is None:
+    rows = trace.rows_on(device.name, "Steps")
+    if not rows.size:
         return None
-    rows = np.arange(line.first, line.stop)
+    rows = rows[np.argsort(trace.start_ps[rows], kind="stable")]
     names = trace.names_of(rows)
     told = [int(name) if re.fullmatch(r"[0-9]{1,18}", name) else -1 for name in names]
     number = np.array(told, np.int64) if min(told) >= 0 else np.arange(rows.size, dtype=np.int64)
     return _spans(trace, rows, number, STEPS_LINE)
 
 
-def _modules(trace: HostTrace, device: Device) -> Steps | None:
-    """Executions of the module that takes most time, numbered by run id where each has one."""
-    line = next((line for line in trace.of_plane(device.name) if line.name == "XLA Modules" and len(line)), None)
-    if line is None:
+def _modules(trace: HostTrace, device: Device, shared_ids: bool) -> Steps | None:
+    """Executions of the module that takes most time, by their run ids where those are the same on all devices."""
+    runs = runs_of(trace, device.name)
+    if not runs.rows.size:
         return None
-    rows = np.arange(line.first, line.stop)
-    names, inverse = np.unique(trace.name[rows], return_inverse=True)
-    time = np.bincount(inverse, weights=trace.duration_ps[rows].astype(np.float64), minlength=names.size)
+    names, inverse = np.unique(trace.name[runs.rows], return_inverse=True)
+    time = np.bincount(inverse, weights=trace.duration_ps[runs.rows].astype(np.float64), minlength=names.size)
     main = names[int(np.argmax(time))]
-    others = rows[trace.name[rows] != main]
-    rows = rows[trace.name[rows] == main]
-    run = trace.stats.integers(rows, "run_id")
-    if (run < 0).any() or np.unique(run).size != run.size:
-        run = np.arange(rows.size, dtype=np.int64)
-    steps = _spans(trace, rows, run, MODULES)
-    note = f"steps are the runs of {trace.names[int(main)].name}; {others.size} runs of other modules lie outside"
-    return Steps(steps.source, steps.number, steps.start, steps.end, steps.dropped, (*steps.notes, note))
+    ours = trace.name[runs.rows] == main
+    rows = runs.rows[ours]
+    number = runs.id[ours] if shared_ids else np.arange(rows.size, dtype=np.int64)
+    steps = _spans(trace, rows, number, MODULES)
+    others = runs.rows.size - rows.size
+    note = f"steps are the runs of {trace.names[int(main)].name}; {others} runs of other modules lie outside"
+    return replace(steps, notes=(*steps.notes, note))

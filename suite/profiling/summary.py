@@ -1,14 +1,11 @@
 """An analysed trace of one profiled pass as the `breakdown` of a record: means over devices and steps."""
 
-from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
-from tfscale.suite.profiling.analysed import Analysed, DeviceAnswer, HostAnswer
 from tfscale.suite.profiling.answer import Answer
 from tfscale.suite.profiling.breakdown import PARTS, TOTALS
-from tfscale.suite.profiling.collectives import ANONYMOUS, Collective, rank_name
-from tfscale.suite.profiling.intervals import EMPTY, Spans, covered, intersection, union
+from tfscale.suite.profiling.waits import exposed_wait
 
 DISTORTED = 1.1
 """Profiled / timed step above which the parts, not the timed numbers, are in doubt."""
@@ -34,7 +31,7 @@ def breakdown(found: Answer, timed_step_s: float | None, optimizer_steps: int = 
         "parts": {name: mean[name] for name in PARTS},
         "totals": {name: round(Fraction(sum(values), count)) for name, values in totals.items()},
         "exposed_wait_ps": wait,
-        "exposed_wait_reason": None if wait is not None else "arrivals are not known on one clock",
+        "exposed_wait_reason": None if wait is not None else "not every rank's arrival is known on one clock",
         "kind": "measured",
         "statistic": "mean over devices and steps of the profiled pass",
         "devices": sum(len(host.devices) for host in found.analysed.hosts),
@@ -66,19 +63,3 @@ def _gather(found: Answer) -> tuple[list[int], dict[str, list[int]], dict[str, l
                     totals[name].append(part.totals[name])
             waits += exposed_wait(found.analysed, host, device, found.collectives)
     return spans, parts, totals, waits if comparable else None
-
-
-def exposed_wait(
-    analysed: Analysed, host: HostAnswer, device: DeviceAnswer, collectives: Sequence[Collective]
-) -> list[int]:
-    """For each step of a device: exposed communication before the last rank had arrived, picoseconds."""
-    rank = rank_name(analysed, host, device)
-    begins, ends = [], []
-    for one in collectives:
-        for name, wait in (one.waits_ps or {}).items():
-            if name == rank or name.startswith((f"{rank} replica ", f"{rank}{ANONYMOUS}")):
-                begins.append(one.arrivals_ps[name] - host.shift_ps)
-                ends.append(one.arrivals_ps[name] - host.shift_ps + wait)
-    waiting: Spans = union(begins, ends) if begins else EMPTY
-    exposed = intersection(device.exclusive.parts["exposed_communication"], waiting)
-    return [int(ps) for ps in covered(exposed, device.steps.start, device.steps.end)]

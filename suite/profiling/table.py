@@ -89,6 +89,16 @@ class HostTrace:
     def of_plane(self, plane: str) -> Iterator[Line]:
         return (line for line in self.lines if line.plane == plane)
 
+    def line_of(self, rows: Ints) -> Ints:
+        """The place in `lines` of each row's line: (n,)."""
+        firsts = np.array([line.first for line in self.lines], np.int64)
+        return np.searchsorted(firsts, rows, side="right") - 1
+
+    def rows_on(self, plane: str, name: str) -> Ints:
+        """Rows of the lines of that name on a plane; several writers may each have left one."""
+        found = [np.arange(line.first, line.stop) for line in self.of_plane(plane) if line.name == name]
+        return np.concatenate(found) if found else np.empty(0, np.int64)
+
     def names_of(self, rows: Ints) -> list[str]:
         return [self.names[number].name for number in self.name[rows]]
 

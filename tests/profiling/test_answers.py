@@ -153,9 +153,9 @@ def test_a_trace_without_marked_steps_has_no_breakdown(tmp_path: Path) -> None:
 def test_strips_show_shares_of_bins(tmp_path: Path) -> None:
     """75 us compute and 25 communication, in 4 bins."""
     (strip,) = strips(tracing.answer([save(tmp_path, "a", job(75, 25, count=1))]).analysed, bins=4)
-    assert strip.shares["compute"] == [1, 1, 1, 0]
-    assert strip.shares["exposed_communication"] == [0, 0, 0, 1]
-    assert (strip.start_ps, strip.span_ps, strip.edges_ps) == (0, 100 * PS, [0])
+    assert strip["shares"]["compute"] == [1, 1, 1, 0]
+    assert strip["shares"]["exposed_communication"] == [0, 0, 0, 1]
+    assert (strip["start_ps"], strip["span_ps"], strip["edges_ps"]) == (0, 100 * PS, [0])
 
 
 def test_the_page_holds_everything_and_escapes_names(tmp_path: Path) -> None:

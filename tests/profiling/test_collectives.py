@@ -12,7 +12,8 @@ from toy_timeline import PS, E, Timeline
 
 from tfscale.suite.profiling import hlo, stragglers
 from tfscale.suite.profiling.analysed import Analysed, analyse
-from tfscale.suite.profiling.collectives import bus_bandwidth, collectives, type_of
+from tfscale.suite.profiling.calls import type_of
+from tfscale.suite.profiling.collectives import bus_bandwidth, collectives
 from tfscale.suite.profiling.readers import xplane
 from tfscale.suite.profiling.table import HostTrace
 

@@ -20,6 +20,7 @@ from toy_timeline import E, Ref, Timeline
 
 from tfscale.suite.profiling import document, stragglers
 from tfscale.suite.profiling.analysed import analyse
+from tfscale.suite.profiling.clocks import Clock
 from tfscale.suite.profiling.collectives import collectives
 from tfscale.suite.profiling.readers import kineto, xplane
 from tfscale.suite.profiling.table import TraceError
@@ -98,7 +99,7 @@ def analysed(data: bytes, read: Callable[..., object]) -> None:
     trace = read(data, "fuzzed")
     found = analyse([trace])  # type: ignore[list-item]
     joined = collectives(found, 0)
-    told = document.document(found, joined, stragglers.find(found, joined), notes=(), bound_ps=0, clock="one file")
+    told = document.document(found, joined, stragglers.find(found, joined), notes=(), clock=Clock("one file", 0))
     json.dumps(told, allow_nan=False)
 
 

@@ -12,7 +12,7 @@ from tfscale.suite.profiling.classes import Kind, kinds
 from tfscale.suite.profiling.devices.base import Device, by_kind, spans_of, window_of
 from tfscale.suite.profiling.devices.host import waiting_for_input, working
 from tfscale.suite.profiling.intervals import Spans, united
-from tfscale.suite.profiling.table import HostTrace, Line
+from tfscale.suite.profiling.table import HostTrace, Ints
 
 _PLANE = re.compile(r"^/device:TPU:\d+$")
 OPS = ("XLA Ops", "TensorFlow Ops")
@@ -31,14 +31,12 @@ def devices(trace: HostTrace, *, async_windows: bool = True) -> list[Device]:
     host, waiting = working(trace), waiting_for_input(trace)
     found = []
     for plane in planes:
-        lines = {line.name: line for line in trace.of_plane(plane) if len(line)}
-        operations = next((lines[name] for name in OPS if name in lines), None)
-        if operations is None:
+        rows = next((rows for name in OPS if (rows := trace.rows_on(plane, name)).size), None)
+        if rows is None:
             continue
-        rows = np.arange(operations.first, operations.stop)
         kind = of_name[trace.name[rows]]
         spans = by_kind(trace, rows, kind)
-        windows = _kinds_of(trace, lines.get(ASYNC), of_name) if async_windows else {}
+        windows = _kinds_of(trace, trace.rows_on(plane, ASYNC), of_name) if async_windows else {}
         found.append(
             Device(
                 name=plane,
@@ -51,7 +49,7 @@ def devices(trace: HostTrace, *, async_windows: bool = True) -> list[Device]:
                 copy=united(spans[Kind.COPY], *windows.get(Kind.COPY, ())),
                 input=waiting,
                 host=host,
-                wait=_waits(trace, lines.get(TRACE_ME), of_name),
+                wait=_waits(trace, trace.rows_on(plane, TRACE_ME), of_name),
             )
         )
     return found
@@ -61,13 +59,10 @@ def _kinds(trace: HostTrace) -> NDArray[np.int8]:
     return kinds((str(name.stats.get("hlo_category", name.name)) for name in trace.names), "tpu")
 
 
-def _kinds_of(trace: HostTrace, line: Line | None, of_name: NDArray[np.int8]) -> dict[Kind, tuple[Spans]]:
+def _kinds_of(trace: HostTrace, rows: Ints, of_name: NDArray[np.int8]) -> dict[Kind, tuple[Spans]]:
     """The windows of asynchronous operations by class."""
-    if line is None:
-        return {}
-    rows = np.arange(line.first, line.stop)
     return {kind: (spans,) for kind, spans in by_kind(trace, rows, of_name[trace.name[rows]]).items()}
 
 
-def _waits(trace: HostTrace, line: Line | None, of_name: NDArray[np.int8]) -> Spans:
-    return spans_of(trace, trace.rows_named(of_name == Kind.WAIT, [line] if line else []))
+def _waits(trace: HostTrace, rows: Ints, of_name: NDArray[np.int8]) -> Spans:
+    return spans_of(trace, rows[of_name[trace.name[rows]] == Kind.WAIT])
