@@ -90,6 +90,9 @@ def counters(evidence: Evidence) -> Iterator[Check]:
     """A monitor that was asked for and saw nothing leaves its checks unanswered, which is said."""
     silent = {name: seen.reason for name, seen in evidence.monitors.items() if seen.reason}
     early = {n: seen.facts["ended_early"] for n, seen in evidence.monitors.items() if "ended_early" in seen.facts}
+    cards = evidence.monitors.get("nvml")
+    if cards and evidence.plan.accelerator == "gpu" and not cards.summary and cards.unsampled:
+        silent["nvml"] = next(iter(cards.unsampled.values())).reason
     for name, reason in {**silent, **early}.items():
         yield Check(name=f"counters_{name}", status="UNKNOWN", detail=f"{name}: {reason}")
 

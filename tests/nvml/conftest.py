@@ -5,9 +5,11 @@ from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))
+TESTS = Path(__file__).parent.parent
+for _name in ("nvml", "validity", "toy", "reports"):
+    sys.path.insert(0, str(TESTS / _name))
 
-import double
+import double  # noqa: E402
 
 
 @pytest.fixture(scope="session")

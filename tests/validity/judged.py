@@ -18,11 +18,14 @@ EVIDENCE = set(Evidence.__dataclass_fields__) - {"strategy"}
 
 
 def evidence(folder: Path = Path("trial"), result: dict[str, Any] | None = None, **changes: Any) -> Evidence:
-    """`result` changes fields of every rank's result; `changes` are fields of Evidence, or axes of the case."""
+    """`result` changes fields of every rank's result; `changes` are fields of Evidence, `accelerator`, or axes of the case."""
+    kind = changes.pop("accelerator", "cpu")
     fields = {name: changes.pop(name) for name in EVIDENCE if name in changes}
     case = Case(**{"workload": "bert", "preset": "tiny", "per_replica_batch": 8, **changes})
     strategy = registry.load("strategies", case.strategy)()
-    place = Place(host_cores=[0, 1, 2, 3], cores_per_device=1)
+    place = Place(
+        host_cores=[0, 1, 2, 3], cores_per_device=1, accelerator=kind, visible_gpus=["0", "1"] if kind == "gpu" else []
+    )
     plans = plan_launch(case, 0, strategy, place, Folders(folder), measure=Measure(), profile=None, pass_="timed")
     ranks = [
         RankData(
