@@ -6,7 +6,8 @@ card's name, identifier and address. All cards of the host are sampled, the run'
 Where a card is divided (MIG), NVML has no utilisation for the whole: those columns have no values and say so. Power,
 energy, clocks and temperature are then those of the whole card, whoever uses the other instances; the facts say that.
 
-PCIe throughput blocks for 20 ms a reading and direction, so only one card a second takes its turn.
+PCIe throughput blocks for 20 ms a reading and direction, so only one card a second takes its turn, of those
+that the run sees.
 Never run here on a real card: a double of the library, loaded by the real binding, stands in.
 """
 
@@ -111,7 +112,7 @@ class Nvml(Monitor):
             device = f"gpu{part.index}"
             if device in self._lost:
                 continue
-            its_turn = slow and self._turn % len(self._indices) == self._indices.index(part.index)
+            its_turn = slow and part.index == self._in_turn[self._turn % len(self._in_turn)]
             fields, places = (part.fields, part.places) if its_turn or not slow else (part.quick, part.quick_places)
             for name, place, answer in zip(fields, places, ask_many(self._nvml, part.index, fields), strict=True):
                 if answer.state == "ok":
@@ -193,6 +194,11 @@ class Nvml(Monitor):
         seen = [f"gpu{index}" for index in self._visible.certain]
         occupied = [d for d, listed in processes.items() if any(process["own"] for process in listed)]
         return sorted(occupied or seen, key=lambda device: int(device.removeprefix("gpu")))
+
+    @cached_property
+    def _in_turn(self) -> Sequence[int]:
+        """The cards that take turns: those that the run sees, or all where it sees none."""
+        return self._visible.certain or self._indices
 
     @cached_property
     def _visible(self) -> Visible:

@@ -25,7 +25,7 @@ class Recorded(Source):
         self.cards = cards
         self.answers: dict[str, Answer] = {
             key.replace("__", "/").removeprefix("gpu"): value if isinstance(value, Answer) else Answer(value)
-            for key, value in {"gpu0__xid": [], "gpu1__xid": [], **answers}.items()
+            for key, value in answers.items()
         }
         self.asked: list[str] = []
 
@@ -34,7 +34,14 @@ class Recorded(Source):
         if key == "count":
             return Answer(self.cards)
         field = key.partition("/")[2]
-        usual = {"processes": [], "mig_instances": [], "name": "H100", "uuid": f"GPU-{key[0]}", "mig_mode": 0}
+        usual: dict[str, Any] = {
+            "processes": [],
+            "xid": [],
+            "mig_instances": [],
+            "name": "H100",
+            "uuid": f"GPU-{key[0]}",
+            "mig_mode": 0,
+        }
         return self.answers.get(key, Answer(usual.get(field, 1)))
 
     def under(self, key: str) -> list[str]:
@@ -140,3 +147,13 @@ def test_the_cards_of_the_run(tmp_path: Path, visible: dict[str, str], pid: int 
     monitor.sample(slow)
     assert monitor.facts()["used"] == used
     assert list(monitor.facts()["processes"]) == used
+
+
+def test_what_blocks_is_read_of_one_card_a_second_and_only_of_the_run_s(tmp_path: Path) -> None:
+    monitor, _, slow = opened(Recorded(4), tmp_path, CUDA_VISIBLE_DEVICES="3,1")
+    read = []
+    for _ in range(4):
+        values = zip(slow, monitor.sample(slow), strict=True)
+        read.append([one.device for one, value in values if one.name == "pcie_tx" and value is not None])
+    assert sorted(read[:2]) == [["gpu1"], ["gpu3"]]
+    assert read[2:] == read[:2]
