@@ -1,9 +1,11 @@
 """What sampling costs: the sampler's share of a core with all monitors on, and the change of a step beside it."""
 
+import json
 import os
+import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,6 +13,9 @@ from typing import Any
 import processes
 import psutil
 import stats
+
+sys.path.append(str(Path(__file__).resolve().parent.parent / "nvml"))
+import double
 from rows import Bound, Part, Row, from_quantity
 
 from tfscale.suite import registry
@@ -19,8 +24,8 @@ from tfscale.suite.monitors.sampling import Sampler, Sampling
 from tfscale.suite.record import Quantity
 from tfscale.suite.timing.trials import paired_ratio
 
-NVML_DOUBLE = "TFSCALE_NVML_DOUBLE"
-"""Environment variable: the folder of a libnvidia-ml.so.1 that stands in for the driver's, an 8-GPU node's."""
+SCENARIO = "healthy-8gpu"
+"""What stands in for a node's cards, of tests/nvml/scenarios."""
 MOST_OF_A_CORE = 0.02
 MOST_CHANGE = 1.01
 WORKLOADS = ("bert", "vit", "recommender")
@@ -45,14 +50,16 @@ class Cost:
 
 def run(quick: bool) -> Part:
     names = sorted(registry.names("monitors"))
-    rows = [*cost(quick, names), *(row for name in WORKLOADS for row in change(name, quick))]
+    with tempfile.TemporaryDirectory() as folder:
+        cards = double.environment(double.build(Path(folder)), SCENARIO)
+        rows = [*cost(quick, names, cards), *(row for name in WORKLOADS for row in change(name, quick, cards))]
     return Part("monitors", "What sampling costs", METHOD, rows)
 
 
-def cost(quick: bool, names: Sequence[str], nvml_double: str | None = os.environ.get(NVML_DOUBLE)) -> list[Row]:
-    """Rows of the sampler's own cost. `nvml_double`: folder of the library that stands in for NVML."""
-    found = [one_cost(names, nvml_double, 3.0 if quick else 20.0) for _ in range(2 if quick else 5)]
-    beside = "8 GPUs of a stand-in library" if nvml_double else "no NVML library"
+def cost(quick: bool, names: Sequence[str], cards: Mapping[str, str]) -> list[Row]:
+    """Rows of the sampler's own cost. `cards`: variables under which it finds cards; without, it has this machine's."""
+    found = [one_cost(names, cards, 3.0 if quick else 20.0) for _ in range(2 if quick else 5)]
+    beside = f"NVML double, {SCENARIO}" if cards else "this machine's cards"
     note = f"{', '.join(names)}; {beside}; longest reading {max(c.longest_s for c in found) * 1e3:.1f} ms"
     bound = Bound("at_most", MOST_OF_A_CORE, "of a core", strict=not quick)
     missed = sum(c.overruns for c in found)
@@ -63,13 +70,11 @@ def cost(quick: bool, names: Sequence[str], nvml_double: str | None = os.environ
     ]
 
 
-def one_cost(names: Sequence[str], nvml_double: str | None, seconds: float) -> Cost:
+def one_cost(names: Sequence[str], cards: Mapping[str, str], seconds: float) -> Cost:
     """Run a sampler for `seconds` after its first samples. Raises RuntimeError where it has none."""
-    paths = [nvml_double, os.environ.get("LD_LIBRARY_PATH")]
-    environment = {**os.environ, "LD_LIBRARY_PATH": ":".join(path for path in paths if path)}
     with tempfile.TemporaryDirectory() as folder:
         sampling = Sampling(names, Path(folder))
-        with Sampler(sampling, environment) as started:
+        with Sampler(sampling, {**os.environ, **cards}) as started:
             wait_for_samples(sampling)
             began, before = time.monotonic(), _cpu_s(started)
             time.sleep(seconds)
@@ -97,9 +102,10 @@ def _cpu_s(sampler: Sampler) -> float:
     return float(times.user + times.system)
 
 
-def change(workload: str, quick: bool) -> list[Row]:
+def change(workload: str, quick: bool, cards: Mapping[str, str]) -> list[Row]:
     """Rows of the median step with monitors over without, of one workload's smallest case."""
     arguments = ["--segments", "2", "--seconds", "1.5"] if quick else ["--segments", "12", "--seconds", "2"]
+    arguments += ["--cards", json.dumps(dict(cards))]
     found: list[dict[str, Any]] = []
 
     def pair(number: int) -> tuple[float, float]:
