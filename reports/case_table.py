@@ -123,6 +123,9 @@ def _table(
         add(f"Efficiency {BASELINES.get(baseline, 'vs ' + baseline)}", "", shares, lambda row: _share(row, notes))
     add("MFU", "", quantities[quantities["name"] == "mfu"], lambda row: _share(row, notes))
     add("Peak memory", "", memory(quantities), _memory)
+    energies = quantities[quantities["name"] == "energy_per_sample"]
+    if not energies.empty:
+        add("Energy", shared_unit(energies), energies, lambda row: _value(row, 1.0))
     made = [_row(row, cells[str(row["case_id"])], reasons) for row in cases.to_dict("records")]
     return CaseTable(name, tuple(columns), tuple(made), tuple(notes.numbers))
 

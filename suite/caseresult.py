@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from tfscale.suite.record import CaseResult, Check, CheckStatus, Record, Validity
+from tfscale.suite.record import CaseResult, Check, CheckStatus, Quantity, Record, Validity, unknown
 from tfscale.suite.timing.trials import across_trials, half_width
 from tfscale.suite.validity.judging import judge_case
 
@@ -18,10 +18,21 @@ def case_result(trials: Sequence[Record]) -> CaseResult:
     return CaseResult(
         case_id=first.case_id,
         case=first.case,
-        quantities={name: across_trials([record.quantities[name] for record in trials]) for name in names},
+        quantities={name: _over([record.quantities[name] for record in trials]) for name in names},
         trials=tuple(record.id for record in trials),
         validity=Validity.of((*_worst_checks(trials), *judge_case(trials))),
     )
+
+
+def _over(trials: Sequence[Quantity]) -> Quantity:
+    """One quantity over its trials; unknown where they were not found the same way, as an energy may not be."""
+    try:
+        return across_trials(trials)
+    except ValueError:
+        known = [trial for trial in trials if trial.value is not None]
+        ways = " and ".join(dict.fromkeys(f"{trial.statistic} ({trial.kind})" for trial in known))
+        first = known[0]
+        return unknown(first.unit, first.kind, first.statistic, f"trials found it in different ways: {ways}")
 
 
 def case_results(records: Iterable[Record]) -> list[CaseResult]:

@@ -61,49 +61,53 @@ def launch(
     retries = 0
     while True:
         empty(folder)
-        with _sampled(bench, folder, pass_) as sampler:
-            plans, outcome = _once(bench, case, trial, folder, pass_, on_event, stop)
-        unsampled = sampler.reason if sampler else None
+        plans, failed = _plan(bench, case, trial, folder, pass_)
+        if failed is not None:
+            return Launched(plans, failed, retries)
+        with _sampled(bench, folder, plans) as sampler:
+            outcome = _once(bench, plans, on_event, stop)
         taken = outcome.failure is not None and outcome.failure.classification == "port_in_use"
         if not taken or retries == PORT_RETRIES:
-            return Launched(plans, outcome, retries, unsampled)
+            return Launched(plans, outcome, retries, sampler.reason if sampler else None)
         retries += 1
         on_event(0, {"event": "port_retry", "attempt": retries})
 
 
+def _plan(bench: Bench, case: Case, trial: int, folder: Path, pass_: Pass) -> tuple[list[RankPlan], Outcome | None]:
+    """The plans of all ranks, or none and why there cannot be any."""
+    try:
+        strategy, folders = bench.strategy_of(case), Folders(folder, bench.data_of(case))
+        plans = plan_launch(
+            case, trial, strategy, bench.place, folders, measure=bench.measure, profile=bench.profile, pass_=pass_
+        )
+    except LaunchError as error:
+        return [], Outcome(Blame("never_started", None, str(error)))
+    except ValueError as error:  # a plan that cannot be: too few cores, an unknown strategy, data that cannot be made
+        return [], Outcome(Blame("error", None, str(error)))
+    return plans, None
+
+
 @contextmanager
-def _sampled(bench: Bench, folder: Path, pass_: Pass) -> Iterator[Sampler | None]:
+def _sampled(bench: Bench, folder: Path, plans: Sequence[RankPlan]) -> Iterator[Sampler | None]:
     """The sampler of counters beside a timed pass; a profiled pass is disturbed enough."""
-    if pass_ != "timed" or not bench.monitors:
+    if plans[0].pass_ != "timed" or not bench.monitors:
         yield None
         return
-    order = base_environment(os.environ)[ORDER]
-    visible = {VISIBLE: ",".join(bench.place.visible_gpus) or "-1", ORDER: order}
+    shown = [plan.environment.get(VISIBLE, "-1") for plan in plans]
+    cards = dict.fromkeys(name for names in shown for name in names.split(",") if name not in ("", "-1"))
+    visible = {VISIBLE: ",".join(cards) or "-1", ORDER: base_environment(os.environ)[ORDER]}
     with Sampler(Sampling(bench.monitors, folder, visible)) as sampler:
         yield sampler
 
 
-def _once(
-    bench: Bench, case: Case, trial: int, folder: Path, pass_: Pass, on_event: OnEvent, stop: Callable[[], bool]
-) -> tuple[list[RankPlan], Outcome]:
-    plans: list[RankPlan] = []
+def _once(bench: Bench, plans: list[RankPlan], on_event: OnEvent, stop: Callable[[], bool]) -> Outcome:
     try:
-        plans = plan_launch(
-            case,
-            trial,
-            bench.strategy_of(case),
-            bench.place,
-            Folders(folder, bench.data_of(case)),
-            measure=bench.measure,
-            profile=bench.profile,
-            pass_=pass_,
-        )
         job = bench.launcher.start(plans)
     except LaunchError as error:
-        return plans, Outcome(Blame("never_started", None, str(error)))
-    except ValueError as error:  # a plan that cannot be: too few cores, an unknown strategy, data that cannot be made
-        return plans, Outcome(Blame("error", None, str(error)))
+        return Outcome(Blame("never_started", None, str(error)))
+    except ValueError as error:  # what a launcher cannot start
+        return Outcome(Blame("error", None, str(error)))
     try:
-        return plans, watch(job, plans, on_event=on_event, stop=stop)
+        return watch(job, plans, on_event=on_event, stop=stop)
     finally:
         job.end(END_GRACE_S)

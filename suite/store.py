@@ -174,6 +174,8 @@ def _blocks(found: Found, warnings: list[str]) -> dict[str, dict[str, NDArray[An
 
 def schemas() -> dict[str, dict[str, Any]]:
     """Schema name -> JSON Schema of every document that is stored or printed."""
+    from tfscale.suite.doctor.findings import SCHEMA as DOCTOR_SCHEMA
+    from tfscale.suite.doctor.findings import Examination
     from tfscale.suite.environment.diff import Diff
     from tfscale.suite.profiling.schema import TraceShape
 
@@ -184,6 +186,7 @@ def schemas() -> dict[str, dict[str, Any]]:
         RUN_SCHEMA: Run,
         FAILURE_SCHEMA: Failure,
         "tfscale.environment_diff/1": Diff,
+        DOCTOR_SCHEMA: Examination,
     }
     return {name: {"$id": name, **model.model_json_schema(by_alias=True)} for name, model in models.items()}
 

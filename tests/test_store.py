@@ -175,7 +175,7 @@ def test_history_of_nothing_is_an_empty_table(tmp_path: Path) -> None:
 
 def test_documents_satisfy_their_exported_schemas(run: Run) -> None:
     schemas = store.schemas()
-    names = ("record", "case", "run", "failure", "trace")
+    names = ("record", "case", "run", "failure", "trace", "doctor", "environment_diff")
     assert set(schemas) == {f"tfscale.{name}/1" for name in names}
     document = run.records[0].model_dump(mode="json", by_alias=True)
     schema = schemas["tfscale.record/1"]

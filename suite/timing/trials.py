@@ -29,14 +29,14 @@ def across_trials(trials: Sequence[Quantity]) -> Quantity:
 
     Student t on log trial means from 2 trials, bootstrap over trials from 10. Trials whose value is null are left out
     (`n_trials` counts the others). A single trial is returned as it is, with its `within_trial` interval; values that
-    are not all positive get an arithmetic mean. Raises ValueError for no trials, or where trials differ in unit, kind
-    or statistic.
+    are not all positive get an arithmetic mean. Raises ValueError for no trials, or where trials
+    with a value differ in unit, kind or statistic.
     """
     if not trials:
         raise ValueError("no trials to combine")
-    if len({(trial.unit, trial.kind, trial.statistic) for trial in trials}) > 1:
-        raise ValueError("trials of one quantity must agree in unit, kind and statistic")
     known = [trial for trial in trials if trial.value is not None]
+    if len({(trial.unit, trial.kind, trial.statistic) for trial in known}) > 1:
+        raise ValueError("trials of one quantity must agree in unit, kind and statistic")
     if not known:
         first = trials[0]
         return unknown(first.unit, first.kind, first.statistic, first.reason or "unknown in every trial")

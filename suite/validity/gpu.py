@@ -185,20 +185,6 @@ def xid(evidence: Evidence) -> Iterator[Check]:
         yield Check(name="xid", status="VALID", detail="the driver reported no error of a card of this run")
 
 
-def lost(evidence: Evidence) -> Iterator[Check]:
-    """A card that fell off the bus while it was sampled."""
-    _, used = _used(evidence)
-    gone = {d: why for d, why in evidence.monitors["nvml"].facts.get("lost", {}).items() if d in used} if used else {}
-    for device, reason in gone.items():
-        yield Check(
-            name="gpu_lost",
-            status="SUSPECT",
-            detail=f"{device} stopped answering during the run: {reason}",
-            evidence={"device": device},
-            advice="look for Xid errors in the kernel's log; a lost card needs a reset or a reboot",
-        )
-
-
 def _used(evidence: Evidence) -> tuple[Series | None, list[str]]:
     """The samples of the cards, and the names of the run's; nothing where there is no card or no sample."""
     series, seen = evidence.series.get("nvml"), evidence.monitors.get("nvml")

@@ -94,7 +94,7 @@ def judge(folder: Path, window: Window) -> Seen:
         ("throttling", "SUSPECT", {"throttling": "SUSPECT", "clocks_steady": "SUSPECT"}),
         ("mig", "VALID", {"throttling": "VALID", "foreign_gpu_process": "VALID", "ecc": "UNKNOWN"}),
         ("consumer", "VALID", {"throttling": "VALID", "ecc": "UNKNOWN"}),
-        ("lost", "SUSPECT", {"gpu_lost": "SUSPECT"}),
+        ("lost", "SUSPECT", {"xid": "SUSPECT"}),
         ("energy-reset", "VALID", {"throttling": "VALID"}),
         ("no-permission", "VALID", {"throttling": "UNKNOWN", "foreign_gpu_process": "UNKNOWN", "ecc": "UNKNOWN"}),
         ("mismatch", "VALID", {"counters_nvml": "UNKNOWN"}),

@@ -3,7 +3,7 @@ import pytest
 from judged import only
 
 from tfscale.suite.caseresult import case_result
-from tfscale.suite.record import Record, unknown
+from tfscale.suite.record import Quantity, Record, unknown
 from tfscale.suite.spec import Case
 from tfscale.suite.validity import across
 
@@ -56,3 +56,20 @@ def test_a_case_holds_the_checks_over_its_trials() -> None:
     result = case_result(trials(1.0, 1.5))
     assert result.validity.status == "SUSPECT"
     assert {"interval", "trials_agree"} <= {check.name for check in result.validity.checks}
+
+
+def test_an_energy_that_trials_found_in_different_ways_is_unknown_over_them() -> None:
+    one, two = trials(1.0, 1.0)
+    counter = Quantity(value=50.0, unit="J", kind="measured", statistic="growth of the energy counter")
+    power = Quantity(value=60.0, unit="J", kind="derived", statistic="integral of sampled power")
+    missing = unknown("J", "measured", "sum", "lost")
+
+    def result(first: Quantity, second: Quantity) -> Quantity:
+        told = zip((one, two), (first, second), strict=True)
+        return case_result(
+            [r.model_copy(update={"quantities": {**r.quantities, "energy": q}}) for r, q in told]
+        ).quantities["energy"]
+
+    assert result(counter, power).value is None
+    assert "different ways" in str(result(counter, power).reason)
+    assert result(counter, missing).value == 50.0
