@@ -47,14 +47,18 @@ LABELS = {
 
 SERIAL_LINE = re.compile(r"(?i)\bserial(?:[ _]?(?:number|no\.?|num))?\s*[:=]\s*([^\s,;]+)")
 HOST_LINE = re.compile(r"(?i)\b(?:host ?name|node ?name)\s*[:=]\s*([^\s,;\"']+)")
+FABRIC_KEY = re.compile(r"^(?:ib[a-z]+|perfquery|smpquery|sminfo|opensm)\b|/node_desc$")
 DESCRIPTION = re.compile(
-    r"\"(?:MF0;)?([A-Za-z][\w.-]*)[ :](?:HCA-\d+|mlx\d+_\d+|hfi\d+_\d+|ibp\w+|\w+/U\d+)[^\"]*\"|"
-    r"^CA: (\S+) (?:HCA-\d+|mlx\d+_\d+|\S+)",
+    r"\"\s*(?:MF0;)?([A-Za-z][\w.-]*)[^\"]*\"|^(?:CA|Switch|Router):\s+(?:0x\S+\s+)?([A-Za-z][\w.-]*?)(?=[\s:])[^:]*:|"
+    r"^([A-Za-z][\w.-]*) (?:HCA-\d+|mlx\d+_\d+|hfi\d+_\d+)$",
     re.MULTILINE,
 )
-"""Node descriptions in the output of fabric tools: a host's name, then its adapter (or a switch's name, then its model)."""
+"""Node descriptions in what the fabric's tools print: the name of a host or switch first, then its adapter or model."""
+MODELS = re.compile(r"(?i)^(?:mellanox|switch|switchx|switchib|quantum|infiniscale.*|connectx.*|[shr]-[0-9a-f]{16})$")
+"""First words of the descriptions of switches that nobody gave a name."""
 LID = re.compile(r"(?:(?<=[Ll]id )|(?<=[Ll]id: )|(?<=LID: ))(?:0x[0-9a-f]+|\d+)\b|\b\d+(?=\s+\d+\[)")
 """Where a number is a LID: after the word, and before a port number in the rows of iblinkinfo."""
+LID_LINE = re.compile(r"\b(?:SM)?Lid:\.+(\d+)")
 HOME = re.compile(r"(?:(?<=/home/)|(?<=/Users/)|(?<=^home/)|(?<=\bexport/home/))([^/\s:,'\"]+)")
 SERIAL_KEY = re.compile(r"(?i)(?:^|[/_])(?:serial|serial_number|product_serial|board_serial|chassis_serial|asset_tag)$")
 HOST_KEY = re.compile(

@@ -44,8 +44,11 @@ class Redactor:
                 self._host(found[1])
             for found in ids.SERIAL_LINE.finditer(text):
                 self._serial(found[1])
-            for found in ids.DESCRIPTION.finditer(text):
-                self._host(found[1] or found[2])
+            if ids.FABRIC_KEY.search(key):
+                names = (found[1] or found[2] or found[3] for found in ids.DESCRIPTION.finditer(text))
+                for name in names:
+                    if not ids.MODELS.match(name):
+                        self._host(name)
             for found in ids.HOME.finditer(text):
                 self._user(found[1])
 
@@ -100,7 +103,9 @@ class Redactor:
             # A time of day looks like the start of an IPv6 address; what stands in it may still be something.
             return ":".join(map(self._text, original.split(":"))) if kind == "ipv6" else original
 
-        return self._pattern.sub(replaced, ids.SERIAL_LINE.sub(self._serial_line, text))
+        text = ids.SERIAL_LINE.sub(self._serial_line, text)
+        text = ids.LID_LINE.sub(lambda found: found[0].removesuffix(found[1]) + self._label("lid", found[1]), text)
+        return self._pattern.sub(replaced, text)
 
     def _serial_line(self, found: re.Match[str]) -> str:
         original = found[1]

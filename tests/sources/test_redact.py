@@ -61,7 +61,7 @@ def test_host_names_are_learnt_where_they_stand_and_taken_out_everywhere() -> No
         "proc/sys/kernel/hostname": "gpu07.cluster.example.org",
         "facts": {"SLURM_JOB_NODELIST": "gpu[07-09]", "text": "gpu09 says GPU09-ib0 to login.cluster.example.org"},
         "sys/class/infiniband/mlx5_0/node_desc": "gpu07 mlx5_0",
-        "iblinkinfo": {"rc": 0, "stdout": 'CA: gpu11 mlx5_1:\n 1[ ] "gpu12 HCA-1" ( )', "stderr": ""},
+        "iblinkinfo -l": {"rc": 0, "stdout": 'CA: gpu11 mlx5_1:\n 1[ ] "gpu12 HCA-1" ( )', "stderr": ""},
         "sys/fs/cgroup/gpu07_slurmstepd.scope/cpu.max": "max",
     })  # fmt: skip
     text = json.dumps(found).lower()
