@@ -7,6 +7,7 @@ Names are normalised so that traces of different builds line up: counters at the
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -120,9 +121,9 @@ def self_times(trace: HostTrace, rows: Ints) -> Ints:
     the order in which they begin, so each covers what lies behind the end of the one before it.
     """
     line = trace.line_of(rows)
-    order = np.lexsort((-trace.duration_ps[rows], trace.start_ps[rows], line))
+    order = _in_order(line, trace.start_ps[rows], trace.duration_ps[rows])
     start, end = trace.start_ps[rows[order]], trace.end_ps[rows[order]]
-    parent = _nearest_around(end, line[order])
+    parent = _nearest_around(start, end, line[order])
     inner = np.flatnonzero(parent >= 0)
     inner = inner[np.argsort(parent[inner], kind="stable")]
     around = parent[inner]
@@ -132,14 +133,27 @@ def self_times(trace: HostTrace, rows: Ints) -> Ints:
     return own
 
 
-def _nearest_around(end: Ints, line: Ints) -> Ints:
+def _in_order(line: Ints, start: Ints, length: Ints) -> Ints:
+    """Places sorted by line and begin, the longer first; most writers have them so already, and sorting takes longest."""
+    later = (
+        (line[1:] > line[:-1]) | (start[1:] > start[:-1]) | ((start[1:] == start[:-1]) & (length[1:] <= length[:-1]))
+    )
+    if (later & (line[1:] >= line[:-1])).all():
+        return np.arange(line.size)
+    return np.lexsort((-length, start, line))
+
+
+def _nearest_around(start: Ints, end: Ints, line: Ints) -> Ints:
     """For events sorted by line and begin, the nearest one before each on its line that ends no earlier; -1 for none.
 
     Links are followed for all events at once: what a link skips ends earlier than the event, so links of links hold.
     """
-    found = np.arange(end.size, dtype=np.int64) - 1
-    first = np.searchsorted(line, line, side="left")
-    found[found < first] = -1
+    found = np.full(end.size, -1, np.int64)
+    edges = np.flatnonzero(np.diff(line, prepend=-1, append=-1))
+    for first, stop in pairwise(edges.tolist()):
+        inside = start[first + 1 : stop] < np.maximum.accumulate(end[first : stop - 1])
+        rows = first + 1 + np.flatnonzero(inside)
+        found[rows] = rows - 1
     open_ = np.flatnonzero(found >= 0)
     for _ in range(_MOST_ROUNDS):
         open_ = open_[end[found[open_]] < end[open_]]
