@@ -128,8 +128,7 @@ def _write_report(results: Path, output: Path) -> Path:
     from tfscale.reports import page
     from tfscale.suite import counters, rankfiles, store
 
-    if output.exists() and not output.is_file():
-        raise ValueError(f"-o {output} is not a file that can be replaced; name an HTML file")
+    _check_page("-o", output)
     loaded = store.load_run(results)
     for warning in loaded.warnings:
         err.print(f"skipped: {warning}", style="yellow", markup=False, soft_wrap=True)
@@ -140,6 +139,18 @@ def _write_report(results: Path, output: Path) -> Path:
     html = page.scaling_report(loaded.run, loaded.blocks, others, series, before)
     rankfiles.write_atomic(output.resolve(), html.encode())
     return output
+
+
+def _check_page(option: str, output: Path) -> None:
+    """Only a page is replaced: a trace or a record that was named by mistake is not. Raises ValueError."""
+    if not output.exists():
+        return
+    if not output.is_file():
+        raise ValueError(f"{option} {output} is not a file that can be replaced; name an HTML file")
+    with output.open("rb") as stream:
+        begin = stream.read(64).lstrip().lower()
+    if begin and not begin.startswith((b"<!doctype html", b"<html")):
+        raise ValueError(f"{option} {output} is not a page, and only pages are replaced; name an HTML file")
 
 
 def _serve_trace(paths: list[Path], port: int) -> int:
@@ -156,10 +167,9 @@ def _write_trace_page(found: Any, document: dict[str, Any], output: Path) -> Non
     from tfscale.suite import rankfiles
     from tfscale.suite.profiling.strip import strips
 
-    if output.exists() and not output.is_file():
-        raise fail(f"--html {output} is not a file that can be replaced; name an HTML file")
+    page = trace_page.trace_report(document, strips(found.analysed))
     try:
-        rankfiles.write_atomic(output.resolve(), trace_page.trace_report(document, strips(found.analysed)).encode())
+        rankfiles.write_atomic(output.resolve(), page.encode("utf-8", "backslashreplace"))
     except OSError as error:
         raise fail(str(error), FAILED) from error
     err.print(f"page: {output}", soft_wrap=True, markup=False)
@@ -363,8 +373,12 @@ def trace(
 
     if open_:
         raise typer.Exit(_serve_trace(paths, port))
+    if as_json and csv:
+        raise fail("--json and --csv both write to stdout; name one of them")
     options = tracing.Options(async_windows=not sync_only, edge_steps=not drop_edges, top=top)
     try:
+        if html is not None:
+            _check_page("--html", html)
         found = tracing.answer(paths, options)
         document = dict(found.document)
         if against is not None:
@@ -373,7 +387,7 @@ def trace(
             from tfscale.suite.profiling import plugin
 
             document["xprof"] = plugin.cross_check(paths)
-    except ValueError as error:
+    except (ValueError, OSError) as error:
         raise fail(str(error)) from error
     if html is not None:
         _write_trace_page(found, document, html)

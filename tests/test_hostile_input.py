@@ -228,6 +228,34 @@ def test_a_report_replaces_files_only(root: Path, tmp_path: Path, output: str) -
     assert not Path("/dev/null").is_file()
 
 
+@pytest.mark.parametrize("command", ["trace", "report"])
+def test_what_is_no_page_is_not_replaced(root: Path, tmp_path: Path, command: str) -> None:
+    """`--html a.xplane.pb b.xplane.pb` must not cost anybody a trace."""
+    kept = tmp_path / "a.xplane.pb"
+    kept.write_bytes(b"\x0a\x00 a trace")
+    (tmp_path / "run1").mkdir()
+    (tmp_path / "run1" / "suite.yaml").write_text("name: n\n")
+    option = "--html" if command == "trace" else "-o"
+    done = subprocess.run(
+        [sys.executable, str(root / "harness.py"), command, str(tmp_path), option, str(kept)],
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 2
+    assert "only pages are replaced" in done.stderr
+    assert kept.read_bytes() == b"\x0a\x00 a trace"
+
+
+def test_one_answer_on_stdout_at_a_time(root: Path, tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, str(root / "harness.py"), "trace", str(tmp_path), "--json", "--csv"],
+        capture_output=True,
+        text=True,
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "--json and --csv" in done.stderr
+
+
 def test_a_closed_pipe_is_no_error(root: Path) -> None:
     read, write = os.pipe()
     os.close(read)
