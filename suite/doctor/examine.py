@@ -34,7 +34,7 @@ def examine(
     findings = list(_suite(suite)) if suite else []
     tell("reading")
     installed = reading.tensorflow()
-    findings += [installed, *reading.profiler(sources), *reading.counters(sources)]
+    findings += [installed, *reading.profiler(sources), *reading.counters(sources), *reading.fabric(sources)]
     if installed.answer == "works":
         findings += _tried(seconds, tell)
     facts = environment.capture(sources, process)

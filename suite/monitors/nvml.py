@@ -28,13 +28,13 @@ from tfscale.suite.sources.nvmlfields import FIELDS, GPM, XID
 
 FAST = (
     *("utilisation_gpu", "utilisation_memory", "memory_used"),
-    *("power", "power_instant", "power_average", "energy"),
+    *("power", "power_instant", "energy"),
     *("clock_sm", "clock_memory", "clock_reasons", "temperature"),
-    *("violation_power", "violation_thermal", "violation_sync_boost", "violation_board_limit", "violation_reliability"),
-    *("nvlink_tx", "nvlink_rx"),
 )
 SLOW = (
-    *("memory_reserved", "power_limit", "temperature_memory"),
+    *("power_average", "memory_reserved", "power_limit", "temperature_memory"),
+    *("violation_power", "violation_thermal", "violation_sync_boost", "violation_board_limit", "violation_reliability"),
+    *("nvlink_tx", "nvlink_rx"),
     *("pcie_generation", "pcie_width", "pcie_replays", "pcie_tx", "pcie_rx"),
     *("ecc_corrected", "ecc_uncorrected", "ecc_corrected_lifetime", "ecc_uncorrected_lifetime"),
     *GPM,
@@ -42,6 +42,7 @@ SLOW = (
 )
 TURNS = ("pcie_tx", "pcie_rx")
 """Fields that block: one card at a time."""
+# Counters lose nothing by being read once a second: their growth over a window is the same.
 COUNTERS = ("energy", "violation_", "nvlink_", "pcie_replays", "ecc_")
 """How names of fields that only grow begin."""
 DESCRIBING = (

@@ -13,6 +13,7 @@ from tfscale.suite.doctor.findings import Examination
 from tfscale.suite.monitors.base import Column
 from tfscale.suite.sources.base import Answer, Source, Sources
 from tfscale.suite.sources.bundle import read
+from tfscale.suite.sources.files import Files
 
 
 class Said(Source):
@@ -62,6 +63,31 @@ def test_counters_name_what_is_missing_and_why() -> None:
     assert (finding.answer, finding.detail) == ("unknown", "Not Supported")
     both = [Column("power", "W", "gauge", "gpu0", "unsupported", "Not Supported"), Column("busy", "s", "counter")]
     assert reading.of_columns("nvml", both).answer == "works"
+
+
+def test_a_fabric_is_judged_and_shown(tmp_path: Path) -> None:
+    """An adapter with an error counter above zero, laid out as the kernel does."""
+    port = tmp_path / "sys/class/infiniband/mlx5_0/ports/1"
+    for name, text in {
+        "link_layer": "InfiniBand",
+        "state": "4: ACTIVE",
+        "rate": "100 Gb/sec (4X EDR)",
+        "counters/symbol_error": "17",
+        "counters/link_downed": "0",
+    }.items():
+        (port / name).parent.mkdir(parents=True, exist_ok=True)
+        (port / name).write_text(text + "\n")
+    found = {f.name: f for f in reading.fabric(Sources(files=Files(tmp_path), commands=Said(), nvml=Said()))}
+    assert found["fabric_errors"].answer == "fails"
+    assert "17" in found["fabric_errors"].detail
+    assert found["fabric_errors"].fix
+    assert found["ports"].answer == "shown"
+    assert "EDR" in found["ports"].detail
+
+
+def test_a_host_without_rdma_says_so() -> None:
+    (finding,) = reading.fabric(sources())
+    assert (finding.answer, finding.name) == ("shown", "rdma")
 
 
 def test_the_document_and_a_bundle_without_names(root: Path, tmp_path: Path) -> None:

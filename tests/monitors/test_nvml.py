@@ -64,8 +64,17 @@ def test_64_bit_counters_do_not_wrap_within_a_run(name: str, wraps_at: float) ->
 
 def test_what_is_sampled_when() -> None:
     assert not set(FAST) & set(SLOW)
-    assert {"power", "energy", "clock_sm", "clock_reasons", "violation_thermal", "nvlink_rx"} <= set(FAST)
-    assert {"processes", "pcie_tx", "pcie_replays", "ecc_uncorrected", "temperature_memory", "gpm_tensor"} <= set(SLOW)
+    assert {"power", "energy", "clock_sm", "clock_reasons", "utilisation_gpu"} <= set(FAST)
+    assert {
+        "violation_thermal",
+        "nvlink_rx",
+        "processes",
+        "pcie_tx",
+        "pcie_replays",
+        "ecc_uncorrected",
+        "temperature_memory",
+        "gpm_tensor",
+    } <= set(SLOW)
 
 
 def test_a_host_without_a_driver_has_nothing_but_a_reason(tmp_path: Path) -> None:
