@@ -6,6 +6,7 @@ from pathlib import Path
 
 from tfscale.suite import environment
 from tfscale.suite.doctor import reading, trials
+from tfscale.suite.doctor.fabric import fabric
 from tfscale.suite.doctor.findings import Examination, Finding
 from tfscale.suite.environment import Process
 from tfscale.suite.plan import default_cores_per_device
@@ -34,7 +35,7 @@ def examine(
     findings = list(_suite(suite)) if suite else []
     tell("reading")
     installed = reading.tensorflow()
-    findings += [installed, *reading.profiler(sources), *reading.counters(sources), *reading.fabric(sources)]
+    findings += [installed, *reading.profiler(sources), *reading.counters(sources), *fabric(sources)]
     if installed.answer == "works":
         findings += _tried(seconds, tell)
     facts = environment.capture(sources, process)

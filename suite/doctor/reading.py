@@ -1,13 +1,11 @@
-"""What doctor reads without trying: counters, RDMA, limits, and what the installed TensorFlow is."""
+"""What doctor reads without trying: counters, profiling rights, and what the installed TensorFlow is."""
 
 from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
 
 from tfscale.suite import registry
-from tfscale.suite.doctor.findings import Answer, Finding
-from tfscale.suite.fabric.examine import examine
+from tfscale.suite.doctor.findings import Finding
 from tfscale.suite.monitors.base import Column, Monitor, Target
 from tfscale.suite.sources.base import Sources
 
@@ -57,37 +55,6 @@ def of_columns(name: str, columns: list[Column]) -> Finding:
         )
     detail = f"{len(good)} series" + (f", {len(missing)} not: {reasons[0]}" if missing else "")
     return Finding(topic="counters", name=name, answer="works", basis="measured", detail=detail, evidence=evidence)
-
-
-def fabric(sources: Sources) -> Iterator[Finding]:
-    """What is judged of this host's RDMA ports, then what is only shown; one finding where it has none."""
-    found = examine(sources)
-    if not found.checks:
-        detail = "this host shows no RDMA adapter; gradients travel over TCP"
-        yield Finding(topic="fabric", name="rdma", answer="shown", basis="measured", detail=detail)
-    answers: dict[str, Answer] = {"VALID": "works", "SUSPECT": "fails", "INVALID": "fails", "UNKNOWN": "unknown"}
-    for check in found.checks:
-        yield Finding(
-            topic="fabric",
-            name=check.name,
-            answer=answers[check.status],
-            basis="measured",
-            detail=check.detail,
-            fix=check.advice,
-            evidence=check.evidence,
-        )
-    for name, value in found.shown.items():
-        yield Finding(
-            topic="fabric", name=name, answer="shown", basis="measured", detail=_words(value), evidence={name: value}
-        )
-
-
-def _words(value: Any) -> str:
-    if isinstance(value, dict):
-        return "; ".join(f"{key}: {_words(entry)}" for key, entry in value.items()) or "none"
-    if isinstance(value, list):
-        return ", ".join(_words(entry) for entry in value) or "none"
-    return "unknown" if value is None else str(value)
 
 
 def profiler(sources: Sources) -> Iterator[Finding]:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tfscale.suite.doctor import reading
+from tfscale.suite.doctor.fabric import fabric
 from tfscale.suite.doctor.findings import Examination
 from tfscale.suite.monitors.base import Column
 from tfscale.suite.sources.base import Answer, Source, Sources
@@ -77,16 +78,16 @@ def test_a_fabric_is_judged_and_shown(tmp_path: Path) -> None:
     }.items():
         (port / name).parent.mkdir(parents=True, exist_ok=True)
         (port / name).write_text(text + "\n")
-    found = {f.name: f for f in reading.fabric(Sources(files=Files(tmp_path), commands=Said(), nvml=Said()))}
-    assert found["fabric_errors"].answer == "fails"
-    assert "17" in found["fabric_errors"].detail
-    assert found["fabric_errors"].fix
-    assert found["ports"].answer == "shown"
-    assert "EDR" in found["ports"].detail
+    found = {f.name: f for f in fabric(Sources(files=Files(tmp_path), commands=Said(), nvml=Said()))}
+    assert found["errors"].answer == "fails"
+    assert "17" in found["errors"].detail
+    assert found["errors"].fix
+    assert found["port mlx5_0/1"].answer == "shown"
+    assert "EDR" in found["port mlx5_0/1"].detail
 
 
 def test_a_host_without_rdma_says_so() -> None:
-    (finding,) = reading.fabric(sources())
+    (finding,) = fabric(sources())
     assert (finding.answer, finding.name) == ("shown", "rdma")
 
 

@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 import ibsim
 import pytest
 
+from tfscale.suite.doctor.fabric import fabric
 from tfscale.suite.fabric.examine import Examined, examine
 from tfscale.suite.sources import bundle
 from tfscale.suite.sources.base import Answer, Source, Sources
@@ -72,6 +73,19 @@ def test_the_distance_of_gpus_to_adapters_is_shown() -> None:
     commands = Fixed({"nvidia-smi topo -m": {"rc": 0, "stdout": topology, "stderr": ""}})
     found = examine(Sources(Fixed(_ROCE), commands, Fixed({"count": 2})))
     assert found.shown["distance"]["links"] == {"GPU0": {"mlx5_0": "PIX"}, "GPU1": {"mlx5_0": "SYS"}}
+
+
+def test_doctor_tells_what_is_judged_and_shows_the_rest() -> None:
+    found = {finding.name: finding for finding in fabric(Sources(Fixed(_ROCE), Fixed(), Fixed()))}
+    assert {name: (finding.topic, finding.answer) for name, finding in found.items()} == {
+        "errors": ("fabric", "works"),
+        "mtu": ("fabric", "works"),
+        "memlock": ("limits", "fails"),
+        "port mlx5_0/1": ("fabric", "shown"),
+        "GPUDirect module": ("fabric", "shown"),
+    }
+    assert found["port mlx5_0/1"].detail == "Ethernet, 100 Gb/sec (4X EDR), ACTIVE, GIDs IB/RoCE v1, RoCE v2"
+    assert [finding.name for finding in fabric(Sources(Fixed(), Fixed(), Fixed()))] == ["rdma"]
 
 
 def test_tools_that_cannot_be_run_leave_unknown_with_the_reason() -> None:
