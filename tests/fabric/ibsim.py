@@ -68,7 +68,8 @@ def fabric(folder: Path, net: str, seen_from: str, counters: str = "") -> Iterat
         log = folder / "osm.out"
         with log.open("wb") as out:
             manager = ["ibsim-run", "opensm", "-f", str(folder / "osm.log")]
-            started.append(subprocess.Popen(manager, stdin=subprocess.DEVNULL, stdout=out, stderr=out))
+            # The library that stands in for the adapter leaves a tree of files in the working directory when it is killed.
+            started.append(subprocess.Popen(manager, stdin=subprocess.DEVNULL, stdout=out, stderr=out, cwd=folder))
         commands = Simulated()
         _wait("opensm", lambda: "State: Active" in commands.ask("ibstat").value["stdout"])
         if counters:
