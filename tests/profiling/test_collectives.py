@@ -173,13 +173,26 @@ def test_one_rank_alone_cannot_be_compared() -> None:
     assert verdict(analyse([worker("a", [400.0] * 8)])).answer == "one rank"
 
 
-def test_the_signed_rank_p_by_counting_all_signs() -> None:
-    values = [5.0, -1.0, 3.5, 2.0, 7.0, -4.0]
-    ranks = np.argsort(np.argsort(np.abs(values))) + 1
-    observed = sum(rank for rank, value in zip(ranks, values, strict=True) if value > 0)
-    sums = [sum(r for r, s in zip(ranks, signs, strict=True) if s) for signs in product((0, 1), repeat=6)]
-    wanted = sum(total >= observed for total in sums) / 2**6
+@pytest.mark.parametrize(
+    "values", [[5.0, -1.0, 3.5, 2.0, 7.0, -4.0], [1.0, -1.0, 2.0, 2.0, 0.0, -2.0, 3.0], [-1.0, -1.0], [3.0]]
+)
+def test_the_signed_rank_p_by_counting_all_signs(values: list[float]) -> None:
+    """Every assignment of signs to the mean ranks of the values that are not zero."""
+    nonzero = np.array([value for value in values if value])
+    ranks = [np.mean(np.flatnonzero(np.sort(np.abs(nonzero)) == abs(value)) + 1) for value in nonzero]
+    observed = sum(rank for rank, value in zip(ranks, nonzero, strict=True) if value > 0)
+    sums = [sum(r for r, s in zip(ranks, signs, strict=True) if s) for signs in product((0, 1), repeat=len(ranks))]
+    wanted = sum(total >= observed for total in sums) / 2 ** len(ranks)
     assert stragglers.signed_rank_p(values) == pytest.approx(wanted)
+
+
+@pytest.mark.parametrize(("count", "method"), [(12, "exact"), (50, "exact"), (51, "asymptotic"), (400, "asymptotic")])
+def test_the_signed_rank_p_is_that_of_scipy(count: int, method: str) -> None:
+    from scipy.stats import wilcoxon
+
+    values = np.random.default_rng(count).normal(0.2, 1, count)
+    wanted = wilcoxon(values, alternative="greater", method=method).pvalue
+    assert stragglers.signed_rank_p(values.tolist()) == pytest.approx(wanted, rel=1e-9)
 
 
 def test_holm_by_hand() -> None:
