@@ -130,7 +130,7 @@ def _collectives(collectives: list[dict[str, Any]]) -> Table:
             "unknown" if members is None else str(members),
             str(len(calls)),
             ms(time / len(calls)),
-            ms(sum(waits) / len(waits)) if waits else "not resolved",
+            ms(sum(waits) / len(waits)) if waits else unresolved(calls),
             # All bytes over all time: the mean of rates would overrate the small ones.
             f"{sum(b * c['duration_ps'] for b, c in zip(bus, calls, strict=True)) / time / 1e9:.3f} GB/s"
             if bus and time and len(bus) == len(calls)
@@ -139,6 +139,11 @@ def _collectives(collectives: list[dict[str, Any]]) -> Table:
     if len(ordered) > COLLECTIVE_ROWS:
         table.caption = f"and {len(ordered) - COLLECTIVE_ROWS} other kinds (--json has all)"
     return table
+
+
+def unresolved(collectives: list[dict[str, Any]]) -> str:
+    """Instead of a wait: one rank waits for others that no trace shows, or clocks do not tell."""
+    return "unknown" if all(one["seen"] == 1 for one in collectives) else "not resolved"
 
 
 def longest_wait(collective: dict[str, Any]) -> int | None:

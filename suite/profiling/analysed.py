@@ -6,8 +6,9 @@ from dataclasses import dataclass, replace
 from tfscale.suite.profiling.breakdown import Exclusive, Parts, break_down
 from tfscale.suite.profiling.devices import devices_of
 from tfscale.suite.profiling.devices.base import Device
+from tfscale.suite.profiling.markers import host_steps
 from tfscale.suite.profiling.runs import ids_are_shared
-from tfscale.suite.profiling.steps import Dropped, Steps, device_steps, host_steps
+from tfscale.suite.profiling.steps import Dropped, Steps, device_steps
 from tfscale.suite.profiling.table import HostTrace
 
 _FARTHEST_NS = 2**62 // 1000

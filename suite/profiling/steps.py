@@ -14,7 +14,7 @@ import numpy as np
 from tfscale.suite.profiling.devices.base import Device
 from tfscale.suite.profiling.devices.host import host_lines
 from tfscale.suite.profiling.runs import runs_of
-from tfscale.suite.profiling.table import HostTrace, Ints, Line
+from tfscale.suite.profiling.table import HostTrace, Ints
 
 MARKERS, STEPS_LINE, MODULES, FUNCTIONS, WINDOW = (
     "markers",
@@ -23,8 +23,6 @@ MARKERS, STEPS_LINE, MODULES, FUNCTIONS, WINDOW = (
     "function runs",
     "whole window",
 )
-_STEP_NAME = re.compile(r"^ProfilerStep#([0-9]{1,18})$")
-_FUNCTION = re.compile(r"^(FunctionRun|SessionRun|EagerLocalExecute: __inference_)")
 
 
 @dataclass(frozen=True)
@@ -57,62 +55,7 @@ class Steps:
         return np.where((at >= 0) & (times < self.end[np.maximum(at, 0)]), at, -1)
 
 
-def host_steps(trace: HostTrace) -> Steps | None:
-    """The steps that markers on the host tell, or None. Markers that overlap or repeat a number are one step."""
-    lines = host_lines(trace)
-    named = _profiler_steps(trace, lines)
-    if named is not None:
-        return named
-    rows = _marked(trace, lines)
-    if not rows.size:
-        return None
-    number = trace.stats.integers(rows, "step_num")
-    if (number < 0).all():
-        return _functions(trace, rows)
-    return _spans(trace, rows[number >= 0], number[number >= 0], MARKERS)
-
-
-def _marked(trace: HostTrace, lines: list[Line]) -> Ints:
-    """Rows that carry a root mark, looked for only among names that have it on their first event."""
-    candidates = []
-    for line in lines:
-        _, first = np.unique(trace.name[line.rows], return_index=True)
-        firsts = np.sort(first) + line.first
-        marked = (trace.stats.integers(firsts, "step_num") >= 0) | (trace.stats.integers(firsts, "_r") > 0)
-        chosen = np.zeros(len(trace.names), bool)
-        chosen[trace.name[firsts[marked]]] = True
-        candidates.append(trace.rows_named(chosen, [line]))
-    rows = np.concatenate(candidates) if candidates else np.empty(0, np.int64)
-    numbered = trace.stats.integers(rows, "step_num") >= 0
-    return rows[numbered] if numbered.any() else rows
-
-
-def _profiler_steps(trace: HostTrace, lines: list[Line]) -> Steps | None:
-    """PyTorch's `ProfilerStep#n`."""
-    numbers = {i: int(m[1]) for i, name in enumerate(trace.names) if (m := _STEP_NAME.match(name.name))}
-    if not numbers:
-        return None
-    chosen = np.zeros(len(trace.names), bool)
-    chosen[list(numbers)] = True
-    rows = trace.rows_named(chosen, lines)
-    number = np.array([numbers[int(name)] for name in trace.name[rows]], np.int64)
-    return _spans(trace, rows, number, MARKERS) if rows.size else None
-
-
-def _functions(trace: HostTrace, rows: Ints) -> Steps | None:
-    """Calls of functions as steps: those of the name that takes most time."""
-    ours = np.array([bool(_FUNCTION.match(name)) for name in trace.names_of(rows)], bool)
-    rows = rows[ours]
-    if not rows.size:
-        return None
-    names, inverse = np.unique(trace.name[rows], return_inverse=True)
-    time = np.bincount(inverse, weights=trace.duration_ps[rows].astype(np.float64), minlength=names.size)
-    rows = rows[trace.name[rows] == names[int(np.argmax(time))]]
-    rows = rows[np.argsort(trace.start_ps[rows], kind="stable")]
-    return _spans(trace, rows, np.arange(rows.size, dtype=np.int64), FUNCTIONS)
-
-
-def _spans(trace: HostTrace, rows: Ints, number: Ints, source: str) -> Steps:
+def spans(trace: HostTrace, rows: Ints, number: Ints, source: str) -> Steps:
     """One span a step, from its first start to its last end; in time order.
 
     A number stands for one step, on however many threads it is marked. Where it comes again on one line after another
@@ -238,7 +181,7 @@ def _steps_line(trace: HostTrace, device: Device) -> Steps | None:
     names = trace.names_of(rows)
     told = [int(name) if re.fullmatch(r"[0-9]{1,18}", name) else -1 for name in names]
     number = np.array(told, np.int64) if min(told) >= 0 else np.arange(rows.size, dtype=np.int64)
-    return _spans(trace, rows, number, STEPS_LINE)
+    return spans(trace, rows, number, STEPS_LINE)
 
 
 def _modules(trace: HostTrace, device: Device, shared_ids: bool) -> Steps | None:
@@ -252,7 +195,7 @@ def _modules(trace: HostTrace, device: Device, shared_ids: bool) -> Steps | None
     ours = trace.name[runs.rows] == main
     rows = runs.rows[ours]
     number = runs.id[ours] if shared_ids else np.arange(rows.size, dtype=np.int64)
-    steps = _spans(trace, rows, number, MODULES)
+    steps = spans(trace, rows, number, MODULES)
     others = runs.rows.size - rows.size
     note = f"steps are the runs of {trace.names[int(main)].name}; {others} runs of other modules lie outside"
     return replace(steps, notes=(*steps.notes, note))

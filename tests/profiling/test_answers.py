@@ -166,3 +166,25 @@ def test_the_page_holds_everything_and_escapes_names(tmp_path: Path) -> None:
     assert "http://" not in page.replace("http://www.w3.org", "") and "https://" not in page
     for words in ("Parts of each step", "Timeline", "Collectives", "What to know", "stragglers", "GPU:0"):
         assert words.lower() in page.lower()
+
+
+def test_against_tells_the_wait_for_the_last_rank_from_the_transfer(tmp_path: Path) -> None:
+    """Two ranks on one clock. Before, both arrive at 70 of 80 us; after, one at 70 and one at 100 of 110 us: a step of
+    the early one is 30 us longer by 30 us of wait and no more transfer, and of the late one 30 us of compute."""
+
+    def ranks(name: str, arrivals: tuple[int, int]) -> list[Path]:
+        found, end = [], max(arrivals) + 10
+        for rank, arrival in enumerate(arrivals):
+            timeline = Timeline(host="one")
+            timeline.line(GPU, "Stream #1(Kernel)", [E("gemm", end * n, arrival) for n in range(3)])
+            events = [E("ncclDevKernel_AllReduce", end * n + arrival, end - arrival) for n in range(3)]
+            timeline.line(GPU, "Stream #2(Kernel)", events)
+            steps = [E(str(n), end * n, end) for n in range(3)]
+            found.append(save(tmp_path, f"{name}{rank}", timeline.line(GPU, "Steps", steps)))
+        return found
+
+    base, new = (tracing.answer(ranks(*one)) for one in (("old", (70, 70)), ("new", (70, 100))))
+    early, late = tracing.compared(base, new, 5)["devices"]
+    assert early["lost"]["exposed_communication"] == early["lost_wait"] == pytest.approx(30 / 110)
+    assert (late["lost"]["compute"], late["lost_wait"]) == (pytest.approx(30 / 110), 0)
+    assert early["sentence"] == "efficiency 72.7%; points of the step lost: +27.3 exposed wait"

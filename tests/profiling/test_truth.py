@@ -18,11 +18,12 @@ from tfscale.suite.profiling.analysed import Analysed, analyse
 from tfscale.suite.profiling.answer import Answer, answer
 from tfscale.suite.profiling.classes import Kind
 from tfscale.suite.profiling.intervals import union
+from tfscale.suite.profiling.markers import host_steps
 from tfscale.suite.profiling.readers import kineto, xplane
 from tfscale.suite.profiling.readers.xspace import message_class
 from tfscale.suite.profiling.schema import TraceShape
 from tfscale.suite.profiling.sources import read
-from tfscale.suite.profiling.steps import host_steps, launch_times
+from tfscale.suite.profiling.steps import launch_times
 from tfscale.suite.profiling.table import HostTrace
 
 XPLANES = (
@@ -95,6 +96,23 @@ def test_asynchronous_windows_add_copies_only_where_the_trace_has_them(traces: P
     copies = [(a.window.totals["copy"], b.window.totals["copy"]) for a, b in zip(with_windows, without, strict=True)]
     assert copies[0][0] > copies[0][1] == 76_048_368_789_840
     assert all(a == b for a, b in copies[1:])
+
+
+def test_runs_of_chips_that_count_apart_are_joined_by_their_number(traces: Path) -> None:
+    """Chip 0 was given two programs more, so its run ids are two ahead; starts by the protobuf library."""
+    path = traces / "xprof_tpu_inference/jax_tpu_v6e_4chip.xplane.pb"
+    starts = []
+    for plane in message_class("Space").FromString(path.read_bytes()).planes:
+        names = {entry.key: entry.value.name for entry in plane.event_metadata}
+        for line in plane.lines:
+            if line.name == b"XLA Modules":
+                events = [message_class("Event").FromString(raw) for raw in line.events]
+                runs = [event for event in events if names[event.metadata_id].startswith(b"jit_f(")]
+                starts.append(sorted(line.timestamp_ns * 1000 + event.offset_ps for event in runs))
+    wanted = [max(at) - min(at) for at in zip(*starts, strict=True)]
+    skews = answer([path]).document["start_skew"]
+    assert [skew["skew_ps"] for skew in skews] == wanted
+    assert max(wanted) < 250 * 10**9
 
 
 def test_gpus_of_one_host_have_steps_of_their_own(traces: Path) -> None:
