@@ -179,14 +179,14 @@ class Nvml(Monitor):
     def _ask_xids(self) -> None:
         for index in self._indices:
             device = f"gpu{index}"
-            if device in self._lost or device in self._xid_reasons:
-                continue
+            if device in self._xid_reasons:
+                continue  # a lost card is asked on: the event that tells why may come after its last value
             (answer,) = ask_many(self._nvml, index, [XID])
             if answer.ok:
                 now = time.perf_counter_ns()
                 self._xid += [{"device": device, "code": code, "t_ns": now} for code in answer.value]
             elif is_lost(answer):
-                self._lost[device] = str(answer.reason)
+                self._lost.setdefault(device, str(answer.reason))
             else:
                 self._xid_reasons[device] = str(answer.reason)
 

@@ -71,8 +71,8 @@ class Xids:
             try:
                 event = nvml.nvmlEventSetWait_v2(self._set, 0)
             except nvml.NVMLError as error:
-                if error.value == nvml.NVML_ERROR_TIMEOUT:
-                    break
+                if codes or error.value == nvml.NVML_ERROR_TIMEOUT:
+                    break  # what else went wrong comes again with the next question; these codes do not
                 raise
             codes.append(int(event.eventData))
         return codes

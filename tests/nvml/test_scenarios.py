@@ -247,6 +247,21 @@ def test_a_lost_card_has_no_values_any_more_and_the_other_goes_on(monitored: Run
     assert [(event["device"], event["code"]) for event in facts["xid"]] == [("gpu1", 79)]
 
 
+@pytest.mark.parametrize("told_at", ["0.2s", "0.4s"])
+def test_why_a_card_was_lost_is_told_with_or_after_the_loss(nvml_double: Path, tmp_path: Path, told_at: str) -> None:
+    """Lost at 0.2 s; its Xid comes with that, or when a sample has already found it lost."""
+    scenario = tmp_path / "late.txt"
+    text = (double.SCENARIOS / "lost.txt").read_text()
+    scenario.write_text(text.replace("1 all ok at 300calls", "1 all ok at 0.2s").replace("at 0.3s", f"at {told_at}"))
+    settings = {**os.environ, **double.environment(nvml_double, scenario)}
+    command = [sys.executable, str(double.FOLDER / "monitored.py"), str(tmp_path), "12", "0.05", "{}"]
+    done = subprocess.run(command, env=settings, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    last = json.loads(done.stdout)["facts"][-1]
+    assert list(last["lost"]) == ["gpu1"]
+    assert [(event["device"], event["code"]) for event in last["xid"]] == [("gpu1", 79)]
+
+
 def test_an_energy_counter_that_starts_again_is_told_as_it_is(monitored: Run) -> None:
     said = monitored("energy-reset")
     energy = _series(said, "gpu0/energy")
