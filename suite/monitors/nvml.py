@@ -205,8 +205,9 @@ class Nvml(Monitor):
     def _visible(self) -> Visible:
         cards = []
         for index in self._indices:
-            name, uuid, instances = ask_many(self._nvml, index, ["name", "uuid", "mig_instances"])
-            cards.append(Card(index, uuid.value, name.value, tuple(instances.value or ())))
+            asked = ("name", "uuid", "mig_instances", "pci")
+            name, uuid, instances, pci = ask_many(self._nvml, index, asked)
+            cards.append(Card(index, uuid.value, name.value, tuple(instances.value or ()), pci.value))
         return visible(self.target.visible, cards)
 
     @cached_property

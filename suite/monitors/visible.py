@@ -1,11 +1,13 @@
 """Which cards of NVML a process sees, by CUDA_VISIBLE_DEVICES and CUDA_DEVICE_ORDER.
 
-NVML always numbers by PCI address; CUDA numbers by speed unless CUDA_DEVICE_ORDER says PCI_BUS_ID, so an index means
-the same card to both only then, or where all cards are alike. Forms of the variable are those of the CUDA programming
+NVML's reference promises no order of its indices from boot to boot, and says to look cards up by address or identifier.
+CUDA numbers by PCI address where CUDA_DEVICE_ORDER says PCI_BUS_ID, else by speed, which cannot be told from here; where
+all cards are alike, the order of their addresses is taken too. Forms of the variable are those of the CUDA programming
 guide (environment variables): indices, `GPU-` and `MIG-` identifiers, each down to a prefix that only one card has, and
 the first invalid entry hides itself and all after it. Never tried here on real cards.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -23,6 +25,8 @@ class Card:
     name: str | None
     mig: Sequence[str] = ()
     """Identifiers of its MIG instances, where they are known."""
+    pci: str | None = None
+    """PCI address, `00000000:1B:00.0`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,14 +45,14 @@ class Visible:
 def visible(environment: Mapping[str, str], cards: Sequence[Card]) -> Visible:
     """The cards that a process with this environment sees, of all `cards`; all of them where nothing is set."""
     wanted = environment.get(VISIBLE)
-    known = {card.index for card in cards}
+    numbered = _by_address(cards)
     if wanted is None:
         return Visible(tuple(card.index for card in cards))
     indices: list[int | None] = []
     reasons: list[str] = []
     doubt = _order_doubt(environment, cards)
     for entry in (part.strip() for part in wanted.split(",")):
-        index, reason, invalid = _entry(entry, cards, known)
+        index, reason, invalid = _entry(entry, cards, numbered)
         if invalid:
             if entry not in ("", "-1"):  # the usual ways to say: no card
                 reasons.append(f"{VISIBLE} {wanted!r}: {reason}; it and what follows it are hidden")
@@ -64,11 +68,11 @@ def visible(environment: Mapping[str, str], cards: Sequence[Card]) -> Visible:
     return Visible(tuple(indices), tuple(dict.fromkeys(reasons)))
 
 
-def _entry(entry: str, cards: Sequence[Card], known: set[int]) -> tuple[int | None, str | None, bool]:
+def _entry(entry: str, cards: Sequence[Card], numbered: Sequence[int]) -> tuple[int | None, str | None, bool]:
     """(NVML index or None, why none or what to know, whether CUDA would stop here)."""
     if entry.isdecimal():
-        if int(entry) in known:
-            return int(entry), None, False
+        if int(entry) < len(numbered):
+            return numbered[int(entry)], None, False
         return None, f"there is no card {entry}, only {len(cards)} cards", True
     if entry.upper().startswith("MIG-"):
         return _mig(entry, cards)
@@ -81,6 +85,13 @@ def _entry(entry: str, cards: Sequence[Card], known: set[int]) -> tuple[int | No
         what = "no card has this identifier" if not found else f"{len(found)} cards begin with this identifier"
         return None, what, True
     return None, f"{entry!r} is neither an index nor an identifier", True
+
+
+def _by_address(cards: Sequence[Card]) -> list[int]:
+    """NVML's indices by PCI address; in NVML's order where an address is not known."""
+    places = {card.index: [int(part, 16) for part in re.findall("[0-9a-fA-F]+", card.pci or "")] for card in cards}
+    known = all(places.values())
+    return sorted(places, key=places.__getitem__) if known else list(places)
 
 
 def _mig(entry: str, cards: Sequence[Card]) -> tuple[int | None, str | None, bool]:
@@ -103,4 +114,4 @@ def _order_doubt(environment: Mapping[str, str], cards: Sequence[Card]) -> str |
     """Why CUDA's indices may not be NVML's, if so."""
     if environment.get(ORDER) == "PCI_BUS_ID" or len({card.name for card in cards}) <= 1:
         return None
-    return f"the cards differ and CUDA numbers them by speed, NVML by PCI address; set {ORDER}=PCI_BUS_ID"
+    return f"the cards differ and CUDA numbers them by speed, which cannot be told from here; set {ORDER}=PCI_BUS_ID"

@@ -40,6 +40,7 @@ class Recorded(Source):
             "mig_instances": [],
             "name": "H100",
             "uuid": f"GPU-{key[0]}",
+            "pci": f"00000000:0{key[0]}:00.0",
             "mig_mode": 0,
         }
         return self.answers.get(key, Answer(usual.get(field, 1)))

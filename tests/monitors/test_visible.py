@@ -70,6 +70,16 @@ def test_indices_are_certain_only_where_the_order_is(
     assert ("CUDA_DEVICE_ORDER=PCI_BUS_ID" in "".join(found.reasons)) == (indices == (None,))
 
 
+@pytest.mark.parametrize("order", ["PCI_BUS_ID", None])
+def test_indices_go_by_address_and_not_by_the_order_of_nvml(order: str | None) -> None:
+    """0000:0F before 0000:A1 before 0001:07, by hexadecimal value; without all addresses, NVML's order."""
+    addresses = ("00000001:07:00.0", "00000000:A1:00.0", "00000000:0F:00.0")
+    environment = {"CUDA_VISIBLE_DEVICES": "0,2,1"} | ({"CUDA_DEVICE_ORDER": order} if order else {})
+    cards = [Card(number, f"GPU-{number}", "H100", (), address) for number, address in enumerate(addresses)]
+    assert visible(environment, cards).indices == (2, 0, 1)
+    assert visible(environment, [*cards[:2], Card(2, "GPU-2", "H100")]).indices == (0, 2, 1)
+
+
 def test_identifiers_do_not_depend_on_the_order() -> None:
     cards = [Card(0, "GPU-a", "T4"), Card(1, "GPU-b", "H100")]
     assert visible({"CUDA_VISIBLE_DEVICES": "GPU-b,GPU-a"}, cards).indices == (1, 0)
