@@ -20,6 +20,8 @@ VALUE_TYPES = "dIQQqiH"
 _FIELD_VALUE = struct.Struct("=IIqqII8s")
 """nvmlFieldValue_t: field id, scope, timestamp, latency, value type, return code, value. The binding's own way into its
 structures runs Python for each member, which ten times a second for eight cards would be half of the monitor's cost."""
+_NOT_AVAILABLE = {1: 2**32 - 1, 2: 2**64 - 1, 3: 2**64 - 1}
+"""Type -> the number that stands for none: NVML_VALUE_NOT_AVAILABLE, -1 in an unsigned number."""
 _UNPACK = [struct.Struct(f"={letter}").unpack_from for letter in VALUE_TYPES]
 
 
@@ -127,6 +129,9 @@ class Nvml(Source):
                 answers[place] = Answer(state="error", reason=why)
             else:
                 (number,) = _UNPACK[kind](raw)
+                if number == _NOT_AVAILABLE.get(kind):
+                    answers[place] = Answer(state="unsupported", reason="the driver has no value for this at present")
+                    continue
                 answers[place] = Answer(number if factor is None else number * factor)
 
     def _read_call(self, handle: Any, call: Call, asked: list[tuple[int, Field]], answers: list[Answer]) -> None:

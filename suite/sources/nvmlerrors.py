@@ -9,6 +9,8 @@ _NO_MODULE = "load it (modprobe nvidia); in a container, start that with its GPU
 KNOWN: dict[str, tuple[State, str]] = {
     "NVML_ERROR_NOT_SUPPORTED": ("unsupported", "the card or its driver does not support this"),
     "NVML_ERROR_FUNCTION_NOT_FOUND": ("unsupported", "the driver is older than the call"),
+    "NVML_ERROR_ARGUMENT_VERSION_MISMATCH": ("unsupported", "the driver knows another version of this call only"),
+    "NVML_ERROR_DEPRECATED": ("unsupported", "the driver has given this call up"),
     "NVML_ERROR_INVALID_ARGUMENT": ("unsupported", "the driver does not know this (invalid argument)"),
     "NVML_ERROR_NOT_FOUND": ("absent", "NVML does not find it"),
     "NVML_ERROR_NO_PERMISSION": ("no_permission", "this user may not read it"),

@@ -64,6 +64,17 @@ def _clock_reasons(nvml: Any, handle: Any) -> int:
         return int(nvml.nvmlDeviceGetCurrentClocksThrottleReasons(handle))
 
 
+def _temperature(nvml: Any, handle: Any) -> int:
+    try:
+        return int(nvml.nvmlDeviceGetTemperatureV(handle, nvml.NVML_TEMPERATURE_GPU))
+    except AttributeError:  # a binding that only has the older call, which is to go with CUDA 14
+        return int(nvml.nvmlDeviceGetTemperature(handle, nvml.NVML_TEMPERATURE_GPU))
+    except nvml.NVMLError as error:
+        if error.value != nvml.NVML_ERROR_FUNCTION_NOT_FOUND:
+            raise
+        return int(nvml.nvmlDeviceGetTemperature(handle, nvml.NVML_TEMPERATURE_GPU))
+
+
 def _processes(nvml: Any, handle: Any) -> list[dict[str, int | None]]:
     """Processes with a compute or a graphics context: pid, and bytes of the card's memory (None where it is hidden)."""
     found: dict[int, int | None] = {}
@@ -135,7 +146,7 @@ CALLS: dict[str, Call] = {
     "clock_sm_max": lambda nvml, handle: nvml.nvmlDeviceGetMaxClockInfo(handle, nvml.NVML_CLOCK_SM),
     "clock_memory_max": lambda nvml, handle: nvml.nvmlDeviceGetMaxClockInfo(handle, nvml.NVML_CLOCK_MEM),
     "clock_reasons": _clock_reasons,
-    "temperature": lambda nvml, handle: nvml.nvmlDeviceGetTemperature(handle, nvml.NVML_TEMPERATURE_GPU),
+    "temperature": _temperature,
     "pcie_generation": lambda nvml, handle: nvml.nvmlDeviceGetCurrPcieLinkGeneration(handle),
     "pcie_width": lambda nvml, handle: nvml.nvmlDeviceGetCurrPcieLinkWidth(handle),
     "pcie_generation_max": lambda nvml, handle: nvml.nvmlDeviceGetMaxPcieLinkGeneration(handle),

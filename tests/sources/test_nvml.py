@@ -100,6 +100,8 @@ def test_keys_that_mean_nothing_are_unsupported(source: nvml.Nvml, key: str) -> 
     [
         (pynvml.NVML_ERROR_NOT_SUPPORTED, "unsupported", "does not support"),
         (pynvml.NVML_ERROR_FUNCTION_NOT_FOUND, "unsupported", "older than the call"),
+        (pynvml.NVML_ERROR_ARGUMENT_VERSION_MISMATCH, "unsupported", "version"),
+        (pynvml.NVML_ERROR_DEPRECATED, "unsupported", "given"),
         (pynvml.NVML_ERROR_NO_PERMISSION, "no_permission", "may not"),
         (pynvml.NVML_ERROR_GPU_IS_LOST, "error", "GPU is lost"),
         (pynvml.NVML_ERROR_UNKNOWN, "error", "999"),
@@ -195,6 +197,31 @@ def test_field_ids_are_read_in_one_call_and_each_has_its_own_state(
     assert calls[0][4] == (138, 0xFFFFFFFF)  # all links: scopeId UINT_MAX, by nvml.h
     assert [answer.value for answer in answers] == [602.0, None, -5, 3.0, 2.0**50, None, 2.0, 1024.0, 9, 8]
     assert [answers[1].state, answers[5].state] == ["unsupported", "no_permission"]
+
+
+def test_a_field_that_is_all_ones_is_no_value(source: nvml.Nvml, monkeypatch: pytest.MonkeyPatch) -> None:
+    """NVML_VALUE_NOT_AVAILABLE, -1 in an unsigned number; a signed -1 is a number."""
+    given = {82: (0, "uiVal", 2**32 - 1), 138: (0, "ullVal", 2**64 - 1), 139: (0, "ullVal", 2**32 - 1)}
+    monkeypatch.setattr(pynvml, "nvmlDeviceGetFieldValues", field_values({**given, 3: (0, "siVal", -1)}, []))
+    answers = source.ask_many(0, ["temperature_memory", "nvlink_tx", "nvlink_rx", "ecc_corrected"])
+    assert [answer.state for answer in answers] == ["unsupported", "unsupported", "ok", "ok"]
+    assert [answer.value for answer in answers] == [None, None, (2**32 - 1) * 1024, -1]
+    assert answers[0].reason
+
+
+@pytest.mark.parametrize("missing", ["in the driver", "in the binding"])
+def test_temperature_by_the_call_that_is_there(
+    source: nvml.Nvml, monkeypatch: pytest.MonkeyPatch, missing: str
+) -> None:
+    """The older call goes with CUDA 14, the newer came with driver 570 or so."""
+    monkeypatch.setattr(pynvml, "nvmlDeviceGetTemperatureV", lambda handle, sensor: 61)
+    assert source.ask("0/temperature").value == 61
+    monkeypatch.setattr(pynvml, "nvmlDeviceGetTemperature", lambda handle, sensor: 60)
+    if missing == "in the driver":
+        monkeypatch.setattr(pynvml, "nvmlDeviceGetTemperatureV", refused(pynvml.NVML_ERROR_FUNCTION_NOT_FOUND))
+    else:
+        monkeypatch.delattr(pynvml, "nvmlDeviceGetTemperatureV")
+    assert source.ask("0/temperature").value == 60
 
 
 def test_a_call_that_answers_several_fields_is_made_once(source: nvml.Nvml, monkeypatch: pytest.MonkeyPatch) -> None:
