@@ -7,8 +7,10 @@ itself must not have it. A child forked before the runtime is touched costs 0.3 
 
 import os
 import re
+import signal
 import sys
 import tempfile
+import time
 from typing import Any
 
 from tfscale.suite.spec import Precision
@@ -20,6 +22,8 @@ _LINE = re.compile(
     re.MULTILINE,
 )
 _TYPES = {"bfloat16": "bf16", "float16": "f16"}
+LIMIT_S = 20.0
+"""A child that hangs must not hold up the rank: it is one more thing that is not shown."""
 _SIZE = 256
 _NATIVE = ("amx", "avx512_core_bf16", "avx10_1_512", "avx512_core_fp16", "avx2_vnni_2", "sve_", "acl")
 """In names of implementations: instruction sets that multiply 16-bit floats (oneDNN, `cpu_isa_t`)."""
@@ -42,12 +46,26 @@ def proof(dtype: str) -> dict[str, Any]:
         pid = os.fork()
         if pid == 0:
             _multiply(dtype, output.fileno())
-        _, status = os.waitpid(pid, 0)
+        status = _wait(pid)
         output.seek(0)
         log = output.read().decode(errors="replace")
     if status != 0:
-        return {"math_proof": None, "math_proof_reason": f"the trial product ended with wait status {status}"}
+        outcome = f"ended with wait status {status}" if status is not None else f"did not end within {LIMIT_S:g} s"
+        return {"math_proof": None, "math_proof_reason": f"the trial product {outcome}"}
     return read(log, dtype)
+
+
+def _wait(pid: int) -> int | None:
+    """The wait status of the child; None where it had to be killed."""
+    deadline = time.monotonic() + LIMIT_S
+    while time.monotonic() < deadline:
+        found, status = os.waitpid(pid, os.WNOHANG)
+        if found:
+            return status
+        time.sleep(0.005)
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+    return None
 
 
 def read(log: str, dtype: str) -> dict[str, Any]:

@@ -1,5 +1,10 @@
 """Lines as oneDNN prints them (its documentation, Verbose Mode); AVX2 ones were recorded, those of AMX were not."""
 
+import json
+import subprocess
+import sys
+import time
+
 import pytest
 
 from tfscale.suite.training import onednn
@@ -42,6 +47,17 @@ def test_nothing_is_tried_where_the_device_claims_nothing() -> None:
 
 @pytest.mark.tensorflow
 def test_the_trial_product_ends_and_says_what_it_found() -> None:
+    """In a process of its own: a fork of one whose runtime has started would wait for threads that it does not have."""
     pytest.importorskip("tensorflow")
-    told = onednn.proof("bfloat16")
-    assert told["math_proof"] or "wait status" not in told["math_proof_reason"]
+    program = "import json, tensorflow\nfrom tfscale.suite.training import onednn\nprint(json.dumps(onednn.proof('bfloat16')))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
+    told = json.loads(done.stdout)
+    assert told["math_proof"] or "oneDNN" in told["math_proof_reason"], done.stderr[-500:]
+
+
+def test_a_child_that_hangs_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(onednn, "LIMIT_S", 0.3)
+    monkeypatch.setattr(onednn, "_multiply", lambda dtype, output: time.sleep(60))
+    began = time.monotonic()
+    assert "did not end" in onednn.proof("bfloat16")["math_proof_reason"]
+    assert time.monotonic() - began < 5
