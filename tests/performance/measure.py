@@ -28,35 +28,41 @@ import timer
 import traces
 import weak
 
-Measurement = Callable[[bool, Path], rows.Part]
+Measurement = Callable[[bool, Path, str], rows.Part]
 
 
-def _peers(quick: bool, out: Path) -> rows.Part:
+def _peers(quick: bool, out: Path, cells: str) -> rows.Part:
     known = out / "gemm.json"
-    return peers.run(quick, gemm.peaks(rows.read(known)) if known.exists() else {})
+    return peers.run(quick, gemm.peaks(rows.read(known)) if known.exists() else {}, cells)
 
 
 MEASUREMENTS: dict[str, Measurement] = {
-    "quick_suite": lambda quick, out: quick_suite.run(quick),
-    "launch": lambda quick, out: launch.run(quick),
-    "timer": lambda quick, out: timer.run(quick),
-    "monitors": lambda quick, out: monitors.run(quick),
-    "gemm": lambda quick, out: gemm.run(quick),
+    "quick_suite": lambda quick, out, cells: quick_suite.run(quick),
+    "launch": lambda quick, out, cells: launch.run(quick),
+    "timer": lambda quick, out, cells: timer.run(quick, cells),
+    "monitors": lambda quick, out, cells: monitors.run(quick, cells),
+    "gemm": lambda quick, out, cells: gemm.run(quick),
     "peers": _peers,
-    "weak": lambda quick, out: weak.run(quick),
-    "trace": lambda quick, out: traces.run(quick),
+    "weak": lambda quick, out, cells: weak.run(quick),
+    "trace": lambda quick, out, cells: traces.run(quick),
 }
-"""In the order of the page; peers needs the peaks of gemm."""
+"""In the order of the page; peers needs the peaks of gemm. (quick, folder of the parts, cells): '' is every cell."""
+
+IN_CELLS = ("timer", "monitors", "peers")
+"""Measurements that can be taken cell by cell."""
 
 
-def take(name: str, quick: bool, out: Path) -> rows.Part:
+def take(name: str, quick: bool, out: Path, cells: str) -> rows.Part:
+    """Measure; with `cells`, into what the folder has of the others."""
     began = time.perf_counter()
-    part = MEASUREMENTS[name](quick, out)
+    part = MEASUREMENTS[name](quick, out, cells)
+    if cells and (out / f"{name}.json").exists():
+        part = part.over(rows.read(out / f"{name}.json"))
     now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     return replace(part, seconds=time.perf_counter() - began, created=now)
 
 
-def run(names: list[str], quick: bool, out: Path, resume: bool) -> list[str]:
+def run(names: list[str], quick: bool, out: Path, resume: bool, cells: str) -> list[str]:
     """Take the measurements and print each as it comes; the names of those that failed."""
     failed = []
     for name in names:
@@ -64,7 +70,7 @@ def run(names: list[str], quick: bool, out: Path, resume: bool) -> list[str]:
             continue
         print(f"== {name}", file=sys.stderr, flush=True)
         try:
-            part = take(name, quick, out)
+            part = take(name, quick, out, cells)
         except Exception:  # the others are still worth having; the exit code tells
             traceback.print_exc()
             failed.append(name)
@@ -82,7 +88,10 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--out", type=Path, help="folder of the JSON parts (default: a temporary one)")
     parser.add_argument("--resume", action="store_true", help="skip measurements whose JSON is in --out")
     parser.add_argument("--render-only", action="store_true", help="measure nothing: the page from the parts in --out")
+    parser.add_argument("--cells", default="", help="only cells whose name holds this, into the parts in --out")
     chosen = parser.parse_args()
+    if chosen.cells and not set(chosen.only) <= set(IN_CELLS):
+        parser.error(f"--cells goes with --only {', '.join(IN_CELLS)}")
     if (chosen.render_only or chosen.resume) and chosen.out is None:
         parser.error("--render-only and --resume need --out")
     return chosen
@@ -91,7 +100,7 @@ def arguments() -> argparse.Namespace:
 def main() -> int:
     chosen = arguments()
     out = chosen.out or Path(tempfile.mkdtemp(prefix="tfscale-performance-"))
-    failed = [] if chosen.render_only else run(chosen.only, chosen.quick, out, chosen.resume)
+    failed = [] if chosen.render_only else run(chosen.only, chosen.quick, out, chosen.resume, chosen.cells)
     parts = [rows.read(out / f"{name}.json") for name in MEASUREMENTS if (out / f"{name}.json").exists()]
     print(f"parts: {out}", file=sys.stderr)
     if chosen.write:

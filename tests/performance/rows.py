@@ -2,7 +2,7 @@
 
 import json
 import math
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -84,6 +84,12 @@ class Part:
     created: str = ""
     tables: dict[str, list[list[str]]] = field(default_factory=dict)
     """Title -> rows of cells, the first row the headings."""
+
+    def over(self, known: "Part") -> "Part":
+        """This part with the rows and tables of `known` that it does not hold itself, in the order of `known`."""
+        mine = {row.what: row for row in self.rows}
+        kept = [mine.pop(row.what, row) for row in known.rows]
+        return replace(self, rows=[*kept, *mine.values()], tables={**known.tables, **self.tables})
 
     def save(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
