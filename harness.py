@@ -4,7 +4,6 @@ Exit codes: 0 good, 1 a finding (an invalid or failed case), 2 usage or bad inpu
 """
 
 import errno
-import json
 import os
 import sys
 from pathlib import Path
@@ -13,6 +12,8 @@ from typing import Annotated, Any
 import typer
 
 from tfscale.suite import catalogue, display
+from tfscale.suite.commandline import machine, tools
+from tfscale.suite.commandline.common import FAILED, FINDING, GOOD, Json, answer, fail
 from tfscale.suite.display import err
 
 app = typer.Typer(
@@ -26,20 +27,7 @@ bench_app = typer.Typer(help="Micro-benchmarks of what a train step is made of."
 app.add_typer(data_app, name="data")
 app.add_typer(bench_app, name="bench")
 
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout, and nothing else there.")]
 Results = Annotated[Path, typer.Option("--results", help="Folder that keeps the results of all runs.")]
-
-GOOD, FINDING, USAGE, FAILED = 0, 1, 2, 3
-
-
-def fail(message: str, code: int = USAGE) -> typer.Exit:
-    """Say what is wrong on stderr and give the exit to raise."""
-    err.print(f"tfscale: {message}", style="red", markup=False, soft_wrap=True)
-    return typer.Exit(code)
-
-
-def answer(document: Any) -> None:
-    display.out.file.write(json.dumps(document, indent=1, allow_nan=False) + "\n")
 
 
 @app.command()
@@ -214,7 +202,7 @@ def show(
         answer(store.schemas())
         return
     if environment:
-        _show_environment(path, as_json)
+        machine.show_environment(path, as_json)
         return
     if path is None:
         raise fail("show needs a record or a folder (or --schema)")
@@ -232,107 +220,6 @@ def show(
         return
     for record in found.records:
         display.record(record, display.out)
-
-
-def _show_environment(path: Path | None, as_json: bool) -> None:
-    from tfscale.suite import display_environment
-
-    if path is None:
-        from tfscale.suite.environment import capture
-
-        of, found = "this machine", capture()
-    else:
-        of, found = _environment_of(path)
-    document = {"schema": "tfscale.environment/1", "of": of, "environment": found}
-    if as_json:
-        answer(document)
-    else:
-        display_environment.environment(document, display.out)
-
-
-def _environment_of(path: Path) -> tuple[str, dict[str, Any]]:
-    from tfscale.suite.environment import stored
-
-    try:
-        return stored.environment_of(path)
-    except (ValueError, OSError) as error:
-        raise fail(str(error)) from error
-
-
-@app.command()
-def diff(
-    before: Annotated[Path, typer.Argument(help="A run folder, a results folder (its newest run) or a record.")],
-    after: Annotated[Path, typer.Argument(help="What to compare it with.")],
-    as_json: Json = False,
-) -> None:
-    """Show what changed between the environments of two runs, what is likely to matter first.
-
-    Example: tfscale diff results/RUN1 results/RUN2
-    """
-    from tfscale.suite import display_environment
-    from tfscale.suite.environment.diff import Diff, differences
-
-    (one, first), (other, second) = _environment_of(before), _environment_of(after)
-    found = Diff(before=one, after=other, changes=tuple(differences(first, second)))
-    if as_json:
-        answer(found.model_dump(mode="json", by_alias=True))
-    else:
-        display_environment.difference(found, display.out)
-
-
-@app.command()
-def doctor(
-    suite: Annotated[str | None, typer.Argument(help="A suite: can each of its cases run here?")] = None,
-    seconds: Annotated[float, typer.Option(min=0, help="Seconds for what is tried; 0 only reads.")] = 25.0,
-    record: Annotated[
-        Path | None, typer.Option("--record", help="Write what was read, redacted, to this new folder.")
-    ] = None,
-    as_json: Json = False,
-) -> None:
-    """Say what this machine is, what will work, what will not and why. Exits 1 where training or a case of SUITE fails.
-
-    Example: tfscale doctor suites/quick.yaml
-    """
-    from tfscale.suite import display_doctor
-    from tfscale.suite.doctor import command
-
-    try:
-        with display_doctor.progress() as tell:
-            found = command.run(suite, seconds=seconds, record=record, tell=tell)
-    except (ValueError, FileNotFoundError, FileExistsError) as error:
-        raise fail(str(error)) from error
-    except OSError as error:
-        raise fail(str(error), FAILED) from error
-    if as_json:
-        answer(found.model_dump(mode="json", by_alias=True))
-    else:
-        display_doctor.examination(found, display.out)
-    raise typer.Exit(FINDING if found.failing(("training", "suite")) else GOOD)
-
-
-@app.command()
-def init(
-    output: Annotated[Path, typer.Option("-o", "--output", help="The suite file to write.")] = Path("suite.yaml"),
-    force: Annotated[bool, typer.Option("--force", help="Write over a file that is there.")] = False,
-    as_json: Json = False,
-) -> None:
-    """Write a first suite that fits this machine.
-
-    Example: tfscale init -o suite.yaml
-    """
-    from tfscale.suite import initial, rankfiles
-
-    if output.exists() and not (force and output.is_file()):
-        raise fail(f"{output} is there already; name another file with -o, or --force")
-    text = initial.suite(initial.here())
-    try:
-        rankfiles.write_atomic(output.resolve(), text.encode())
-    except OSError as error:
-        raise fail(str(error), FAILED) from error
-    if as_json:
-        answer({"schema": "tfscale.init/1", "file": str(output), "suite": text})
-    else:
-        display.out.print(f"suite: {output}; look at its cases with `tfscale run {output} --dry-run`", soft_wrap=True)
 
 
 @app.command()
@@ -402,70 +289,11 @@ def trace(
         raise typer.Exit(FINDING)
 
 
-@data_app.command("make")
-def data_make(
-    workload: Annotated[str, typer.Argument(help="bert, vit or recommender.")],
-    source: Annotated[
-        Path, typer.Option("--from", help="Text files (bert), images (vit), or a Criteo TSV (recommender).")
-    ],
-    out: Annotated[Path, typer.Option("--out", help="The folder to write; must not exist yet.")],
-    preset: Annotated[
-        str | None, typer.Option(help="Preset whose shapes the data must fit (default: the smallest).")
-    ] = None,
-    option: Annotated[
-        list[str] | None, typer.Option(help="NAME=VALUE, an option of the workload's data; may be repeated.")
-    ] = None,
-    files: Annotated[int, typer.Option(min=1, help="TFRecord files to spread the records over.")] = 16,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of every random choice.")] = 0,
-    as_json: Json = False,
-) -> None:
-    """Build TFRecord input for a workload from files of your own.
-
-    Example: tfscale data make bert --from corpus/ --out data/bert --preset small
-    """
-    from tfscale.suite import workload as workloads
-    from tfscale.workloads import make
-
-    options = dict(text.partition("=")[::2] for text in option or ())
-    try:
-        chosen = preset or next(iter(workloads.load(workload).presets))
-        with display.counter(f"{workload} records") as progress:
-            manifest = make.make(
-                workload, source, out, preset=chosen, options=options, seed=seed, files=files, progress=progress
-            )
-    except (ValueError, ImportError) as error:
-        raise fail(str(error)) from error
-    except OSError as error:
-        raise fail(str(error), FAILED) from error
-    document = manifest.model_dump(mode="json", by_alias=True)
-    if as_json:
-        answer({"schema": "tfscale.made/1", "folder": str(out), "manifest": document})
-    else:
-        display.out.print(f"{out}: {document['records']:,} records in {len(document['files'])} files", soft_wrap=True)
-
-
-@bench_app.command("gemm")
-def bench_gemm(
-    budget_s: Annotated[float, typer.Option(min=1, help="Seconds to measure at most.")] = 60.0,
-    cores: Annotated[int | None, typer.Option(min=1, help="CPU cores to use (default: all).")] = None,
-    as_json: Json = False,
-) -> None:
-    """Measure the matrix-multiply peak per precision and XLA value.
-
-    Example: tfscale bench gemm --budget-s 30
-    """
-    from tfscale.suite import microbench
-
-    try:
-        document = microbench.gemm(budget_s, cores)
-    except ValueError as error:
-        raise fail(str(error)) from error
-    except RuntimeError as error:
-        raise fail(str(error), FAILED) from error
-    if as_json:
-        answer(document)
-    else:
-        display.gemm(document, display.out)
+app.command()(machine.doctor)
+app.command()(machine.init)
+app.command()(machine.diff)
+data_app.command("make")(tools.data_make)
+bench_app.command("gemm")(tools.bench_gemm)
 
 
 def main() -> None:

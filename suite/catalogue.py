@@ -8,7 +8,7 @@ from tfscale.suite import registry, workload
 from tfscale.suite.spec import Precision
 
 SUITES = Path(__file__).resolve().parent.parent / "suites"
-WHAT = ("workloads", "strategies", "suites", "precisions", "exchanges", "launchers")
+WHAT = ("workloads", "strategies", "suites", "precisions", "exchanges", "launchers", "monitors", "checks")
 
 PRECISIONS: dict[str, str] = {
     "float32": "32-bit storage and multiplies (TF32 off)",

@@ -1,10 +1,10 @@
-"""One time axis for several hosts: whose clocks are one, and how collectives tell the offsets of those that are not.
+"""One time axis for several hosts: whose clocks are one, and how the offsets of those that are not are known.
 
 Files of one host name share a clock, and their times are as they are: rings over gRPC do not end together, by
-milliseconds, so nothing could be better. Between other hosts a profile's begin is known by clocks whose offset nobody
-measured. All ranks of an NCCL or TPU collective that moves data to all of them end it at one instant, so the median
-over collectives of how much later one host ended is the offset, and the largest deviation from it is what an offset
-may be wrong by.
+milliseconds, so nothing could be better. Between other hosts a profile's begin is known by clocks whose offset is what a
+`clock.json` beside the trace says, measured by ping-pong, with its bound; else nobody measured it. All ranks of an NCCL or
+TPU collective that moves data to all of them end it at one instant, so the median over collectives of how much later one
+host ended is the offset too, and the largest deviation from it is what that may be wrong by. The smaller bound counts.
 """
 
 from collections import defaultdict
@@ -36,8 +36,7 @@ class Refined:
 
     offsets_ps: tuple[int, ...]
     bound_ps: int
-    collectives: int
-    """Of the pair of clocks that has the fewest."""
+    source: str
 
 
 def clock_numbers(traces: Sequence[HostTrace]) -> list[int]:
@@ -58,16 +57,30 @@ def common(analysed: Analysed, calls: Sequence[Call]) -> tuple[Analysed, list[Ca
     if max(clocks, default=0) == 0:
         source = "one file" if len(traces) == 1 else "the same host: one clock"
         return analysed, list(calls), Clock(source, 0)
-    refined = refine(clocks, calls)
-    if refined is not None:
-        source = f"ends of {refined.collectives} collectives, which all ranks leave together"
-        return _moved(analysed, refined), _moved_calls(calls, refined), Clock(source, refined.bound_ps)
+    told = recorded(traces) if analysed.aligned else None
+    known = [axis for axis in (refine(clocks, calls), told) if axis is not None]
+    if known:
+        best = min(known, key=lambda axis: axis.bound_ps)
+        return _moved(analysed, best), _moved_calls(calls, best), Clock(best.source, best.bound_ps)
     if any(trace.origin_ns is None for trace in traces):
         return analysed, list(calls), Clock("none: not every file tells when it was captured", None)
     if not analysed.aligned:
         return analysed, list(calls), Clock("none: the captures are too far apart to be one job's", None)
     source = "profile start times of the hosts' own clocks, whose offset nobody measured"
     return analysed, list(calls), Clock(source, None)
+
+
+def recorded(traces: Sequence[HostTrace]) -> Refined | None:
+    """Offsets by the ping-pong that was recorded beside every trace; None where one has none. Pure.
+
+    Two hosts may be wrong against each other by the sum of their bounds against the reference.
+    """
+    clocks = [trace.facts.get("clock") for trace in traces]
+    if not all(isinstance(clock, dict) for clock in clocks):
+        return None
+    offsets = tuple(-round(clock["offset_ns"] * 1000) for clock in clocks if clock)
+    bounds = sorted(round(clock["bound_ns"] * 1000) for clock in clocks if clock)
+    return Refined(offsets, sum(bounds[-2:]), "profile start times, the hosts' clocks compared by ping-pong")
 
 
 def refine(clocks: Sequence[int], calls: Iterable[Call]) -> Refined | None:
@@ -87,7 +100,8 @@ def refine(clocks: Sequence[int], calls: Iterable[Call]) -> Refined | None:
         spreads.append(max(behind[-1] - offsets[clock], offsets[clock] - behind[0]))
         counts.append(len(behind))
     bound = sum(sorted(spreads)[-2:])
-    return Refined(tuple(offsets[clock] for clock in clocks), bound, min(counts, default=0))
+    source = f"ends of {min(counts, default=0)} collectives, which all ranks leave together"
+    return Refined(tuple(offsets[clock] for clock in clocks), bound, source)
 
 
 def _moved(analysed: Analysed, refined: Refined) -> Analysed:

@@ -5,6 +5,7 @@ a case's or a run's folder of ours, or any folder that holds trace files.
 """
 
 import gzip
+import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -19,6 +20,7 @@ LARGEST_BYTES = 4 * 2**30
 """Of one uncompressed trace; a protobuf cannot be larger than 2 GiB."""
 MOST_EXPANSION = 200
 """Traces compress to a tenth or a fifteenth; a file that expands more than this is not one."""
+CLOCK = "clock.json"
 _CHUNK = 1 << 22
 _RANK = re.compile(r"rank\d+$")
 _GZIP = b"\x1f\x8b"
@@ -147,7 +149,23 @@ def read(file: Path) -> HostTrace:
         raise TraceError(f"{file}: an empty file")
     ending = _ending(file) or (".json" if data.lstrip()[:1] in (b"{", b"[") else ".xplane.pb")
     reader: Reader = registry.load("readers", ending)
-    return reader(data, str(file))
+    trace, clock = reader(data, str(file)), _clock(file)
+    return replace(trace, facts={**trace.facts, "clock": clock}) if clock else trace
+
+
+def _clock(file: Path) -> dict[str, float] | None:
+    """What `clock.json` says, beside the trace or in its log directory: `offset_ns`, how far the host's clock is ahead of
+    the reference's, and `bound_ns`, the error that this can have. Raises TraceError for another content."""
+    log = file.parents[3] if len(file.parents) > 3 and file.parent.parent.name == "profile" else file.parent
+    for path in (file.parent / CLOCK, log / CLOCK):
+        try:
+            told = json.loads(path.read_bytes())
+            return {name: float(told[name]) for name in ("offset_ns", "bound_ns")}
+        except FileNotFoundError:
+            continue
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise TraceError(f"{path}: no offset_ns and bound_ns in it: {type(error).__name__}: {error}") from error
+    return None
 
 
 def _bytes(file: Path) -> bytes:

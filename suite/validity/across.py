@@ -7,6 +7,9 @@ from tfscale.suite.timing.trials import across_trials, half_width
 
 WIDE = 0.10
 """Relative half-width of a step time's interval above which the case is SUSPECT."""
+FEWEST_BLOCKS = 30
+"""Blocks from which the autocorrelation within a trial can be told (timing/autocorrelation.py); below, an interval of
+that trial is anything up to all of the value, and says nothing of the case."""
 APART = 0.10
 """Largest trial mean over smallest, less 1, above which the case is SUSPECT."""
 
@@ -20,6 +23,14 @@ def interval(trials: Sequence[Record]) -> Iterator[Check]:
     width = half_width(step_time)
     if width is None:
         yield Check(name="interval", status="UNKNOWN", detail=_why_none(step_time))
+        return
+    blocks = step_time.n_samples or 0
+    if step_time.scope == "within_trial" and blocks < FEWEST_BLOCKS:
+        detail = f"one trial of {blocks} blocks tells too little of its spread; {FEWEST_BLOCKS} blocks, or a second trial, do"
+        told = {"half_width": width, "blocks": blocks, "n_trials": 1}
+        yield Check(
+            name="interval", status="UNKNOWN", detail=detail, evidence=told, advice="raise measure.budget_s or trials"
+        )
         return
     target = trials[0].target
     wide = width > WIDE

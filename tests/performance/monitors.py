@@ -8,7 +8,6 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import processes
 import psutil
@@ -21,7 +20,6 @@ from rows import Bound, Part, Row, from_quantity
 from tfscale.suite import registry
 from tfscale.suite.monitors import series
 from tfscale.suite.monitors.sampling import Sampler, Sampling
-from tfscale.suite.record import Quantity
 from tfscale.suite.timing.trials import paired_ratio
 
 SCENARIO = "healthy-8gpu"
@@ -33,8 +31,8 @@ METHOD = (
     "All registered monitors at 10 Hz, process lists and slow columns at 1 Hz. Cost: CPU time of the sampler's process as "
     "the kernel counts it between two looks, over the time between them, after its start; and the sampler's own account, "
     "which every record holds. One sampler gives one value, Student's interval over samplers. Change: median step of a "
-    "case in segments without and with a sampler beside it, A B B A, in one process; one process gives one pair, Student's "
-    "interval over processes (log ratios)."
+    "case in short segments with the sampler at work and stopped (SIGSTOP), A B B A, in one process; Student's interval over "
+    "pairs of segments (log ratios), because the machine's speed drifts more between processes than a sampler could cost."
 )
 
 
@@ -106,23 +104,12 @@ def _cpu_s(sampler: Sampler) -> float:
 
 def change(workload: str, quick: bool, cards: Mapping[str, str]) -> list[Row]:
     """Rows of the median step with monitors over without, of one workload's smallest case."""
-    arguments = ["--segments", "2", "--seconds", "1.5"] if quick else ["--segments", "12", "--seconds", "2"]
+    arguments = ["--pairs", "6" if quick else "100", "--seconds", "1.0" if workload == "bert" else "0.5"]
     arguments += ["--cards", json.dumps(dict(cards))]
-    found: list[dict[str, Any]] = []
-
-    def pair(number: int) -> tuple[float, float]:
-        found.append(processes.script("monitors_cell.py", workload, *arguments))
-        return found[-1]["without"], found[-1]["with"]
-
-    def told(ratio: Quantity) -> bool:
-        low, high = ratio.ci95 or (0.0, float("inf"))
-        return high <= MOST_CHANGE or low > MOST_CHANGE
-
-    stats.pairs_until(pair, least=2 if quick else 4, most=2 if quick else 16, enough=told)
-    without = [document["without"] for document in found]
-    ratio = paired_ratio(without, [document["with"] for document in found])
+    found = processes.script("monitors_cell.py", workload, *arguments)
+    ratio = paired_ratio(found["without"], found["with"])
     bound = Bound("at_most", MOST_CHANGE, strict=not quick)
     return [
-        from_quantity(f"{workload}: median step without monitors", stats.mean(without, "s")),
-        from_quantity(f"{workload}: median step, with / without monitors", ratio, n=len(found), bound=bound),
+        from_quantity(f"{workload}: median step without monitors", stats.mean(found["without"], "s")),
+        from_quantity(f"{workload}: median step, with / without monitors", ratio, n=len(found["with"]), bound=bound),
     ]

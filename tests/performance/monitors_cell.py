@@ -1,52 +1,61 @@
-"""One process of the monitors' check: a case's median step with and without a sampler beside it; prints one document.
+"""One process of the monitors' check: a case's median step with the sampler at work and at rest; prints one document.
 
-python tests/performance/monitors_cell.py bert --segments 4 --seconds 4
+python tests/performance/monitors_cell.py bert --pairs 100 --seconds 0.5
+
+The sampler is stopped and continued (SIGSTOP, SIGCONT) between short segments, so that a pair of them sees the same
+machine: its speed drifts far more within a minute than a sampler could cost.
 """
 
 import argparse
+import itertools
 import json
 import os
+import signal
+import statistics
 import sys
 import tempfile
-from collections.abc import Callable, Mapping
-from contextlib import nullcontext
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import monitors
-import numpy as np
 
 from tfscale.suite import registry
 from tfscale.suite.monitors.sampling import Sampler, Sampling
 
 
-def segment(median_step: Callable[[], float], sampled: bool, folder: Path, cards: Mapping[str, str]) -> float:
-    """Median step time of one segment, with all monitors beside it or without any."""
-    sampling = Sampling(sorted(registry.names("monitors")), folder)
-    with Sampler(sampling, {**os.environ, **cards}) if sampled else nullcontext() as sampler:
-        if sampled:
-            monitors.wait_for_samples(sampling)
-        found = median_step()
-    if sampler is not None and sampler.reason:
-        raise RuntimeError(sampler.reason)
-    sampling.output.unlink(missing_ok=True)
-    return found
+def median_step(step: Callable[[], object], seconds: float) -> float:
+    """Median duration of the steps that begin within `seconds`; each is waited for."""
+    stamps = [time.perf_counter()]
+    while stamps[-1] - stamps[0] < seconds:
+        step()
+        stamps.append(time.perf_counter())
+    return statistics.median(end - begin for begin, end in itertools.pairwise(stamps))
 
 
 def alternate(
-    median_step: Callable[[], float], segments: int, folder: Path, cards: Mapping[str, str]
-) -> dict[str, float]:
-    """Segments A B B A ...; geometric means of the median steps of each. This process is the run that is watched."""
+    step: Callable[[], object], pairs: int, seconds: float, folder: Path, cards: dict[str, str]
+) -> dict[str, list[float]]:
+    """Segments A B B A ...: the median steps without and with the sampler. This process is the run that is watched.
+
+    `cards`: variables under which the sampler finds cards.
+    """
     launch = folder / "rank0" / "launch.json"
     launch.parent.mkdir()
     launch.write_text(json.dumps({"pid": os.getpid()}))
-    found: dict[bool, list[float]] = {False: [], True: []}
-    for number in range(segments):
-        for sampled in (False, True) if number % 2 == 0 else (True, False):
-            found[sampled].append(segment(median_step, sampled, folder, cards))
-    return {
-        "without": float(np.exp(np.log(found[False]).mean())),
-        "with": float(np.exp(np.log(found[True]).mean())),
-    }
+    found: dict[str, list[float]] = {"without": [], "with": []}
+    sampling = Sampling(sorted(registry.names("monitors")), folder)
+    with Sampler(sampling, {**os.environ, **cards}) as sampler:
+        monitors.wait_for_samples(sampling)
+        assert sampler.pid is not None, sampler.reason
+        for number in range(pairs):
+            for name in ("without", "with") if number % 2 == 0 else ("with", "without"):
+                os.kill(sampler.pid, signal.SIGCONT if name == "with" else signal.SIGSTOP)
+                found[name].append(median_step(step, seconds))
+        os.kill(sampler.pid, signal.SIGCONT)
+    if sampler.reason:
+        raise RuntimeError(sampler.reason)
+    return found
 
 
 def main() -> None:
@@ -57,18 +66,20 @@ def main() -> None:
 
     parser = argparse.ArgumentParser(description="One process of the monitors' check.")
     parser.add_argument("workload", choices=sorted(timer_cell.CASES))
-    parser.add_argument("--segments", type=int, default=4)
-    parser.add_argument("--seconds", type=float, default=4.0, help="of one segment")
+    parser.add_argument("--pairs", type=int, default=100)
+    parser.add_argument("--seconds", type=float, default=0.5, help="of one segment")
     parser.add_argument(
-        "--cards", type=json.loads, default={}, help="JSON: variables under which a sampler finds cards"
+        "--cards", type=json.loads, default={}, help="variables under which the sampler finds cards, JSON"
     )
     chosen = parser.parse_args()
     case = Case(workload=chosen.workload, **timer_cell.CASES[chosen.workload])
     ours.prepare(case)
-    with tempfile.TemporaryDirectory() as events, tempfile.TemporaryDirectory() as folder:
-        timed = timer_cell.Timed(case, Path(events))
-        timed.segment(1.0)
-        found = alternate(lambda: timed.segment(chosen.seconds)[1], chosen.segments, Path(folder), chosen.cards)
+    runner = ours.build(case).runner
+    for _ in range(5):
+        runner.dispatch(1, 0.0).fetch()
+    with tempfile.TemporaryDirectory() as folder:
+        step = lambda: runner.dispatch(1, 0.0).fetch()  # noqa: E731
+        found = alternate(step, chosen.pairs, chosen.seconds, Path(folder), chosen.cards)
     json.dump(found, sys.stdout)
 
 

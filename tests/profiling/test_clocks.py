@@ -15,6 +15,7 @@ from tfscale.harness import app
 from tfscale.suite.profiling.answer import Answer, answer
 from tfscale.suite.profiling.clocks import LEAST, refine
 from tfscale.suite.profiling.readers import kineto
+from tfscale.suite.profiling.table import TraceError
 
 GPU, CPU, TPU = "/device:GPU:0", "/host:CPU", "/device:TPU:0"
 START_NS = 10**18
@@ -122,7 +123,8 @@ def test_three_clocks_by_hand() -> None:
     ]
     found = refine([0, 1, 2], calls)
     assert found is not None
-    assert (found.offsets_ps, found.bound_ps, found.collectives) == ((0, -5, 7), 5, 7)
+    assert (found.offsets_ps, found.bound_ps) == ((0, -5, 7), 5)
+    assert "7 collectives" in found.source
 
 
 def test_files_without_an_epoch_are_joined_by_their_collectives_alone(tmp_path: Path) -> None:
@@ -216,3 +218,52 @@ def test_the_size_of_a_reduce_scatter_is_the_total(tmp_path: Path) -> None:
     timeline = Timeline().line(TPU, "XLA Ops", [E(text, 0, 1)], of_name={text: {"hlo_category": "reduce-scatter"}})
     (one,) = read(tmp_path, timeline).collectives
     assert (one.type, one.size, one.members) == ("reduce_scatter", 128, 4)
+
+
+def recorded(folder: Path, clocks: dict[str, dict[str, float] | str], count: int = LEAST - 1) -> Answer:
+    """Hosts a and b in log directories of their own; b's clock is 3 ms ahead; too few collectives tell the offset."""
+    paths = []
+    for host, arrival, ahead in (("a", 400.0, 0), ("b", 600.0, 3000)):
+        place = folder / host / "plugins" / "profile" / "2026"
+        place.mkdir(parents=True)
+        paths.append(place / f"{host}.xplane.pb")
+        paths[-1].write_bytes(rank(host, [arrival] * count, ahead_us=ahead).bytes())
+        if host in clocks:
+            told = clocks[host]
+            (folder / host / "clock.json").write_text(told if isinstance(told, str) else json.dumps(told))
+    return answer(paths)
+
+
+def test_ping_pong_recorded_beside_the_traces_puts_hosts_on_one_axis(tmp_path: Path) -> None:
+    """b is 3 ms ahead of a, known to 20 us: arrivals 200 us apart are resolved."""
+    clocks = {"a": {"offset_ns": 0, "bound_ns": 0}, "b": {"offset_ns": 3_000_000, "bound_ns": 20_000}}
+    found = recorded(tmp_path, clocks)
+    assert found.document["honesty"]["clock"] == {
+        "source": "profile start times, the hosts' clocks compared by ping-pong",
+        "bound_ps": 20 * PS,
+    }
+    assert {one.last for one in found.collectives} == {"b GPU:0"}
+    first = found.collectives[0].arrivals_ps
+    assert first["b GPU:0"] - first["a GPU:0"] == 200 * PS
+
+
+def test_a_bound_above_the_difference_resolves_nothing(tmp_path: Path) -> None:
+    clocks = {"a": {"offset_ns": 0, "bound_ns": 0}, "b": {"offset_ns": 3_000_000, "bound_ns": 250_000}}
+    assert {one.last for one in recorded(tmp_path, clocks).collectives} == {None}
+
+
+def test_one_host_without_a_record_leaves_the_offset_unknown(tmp_path: Path) -> None:
+    found = recorded(tmp_path, {"a": {"offset_ns": 0, "bound_ns": 0}})
+    assert found.document["honesty"]["clock"]["bound_ps"] is None
+
+
+def test_the_closer_of_ping_pong_and_collective_ends_counts(tmp_path: Path) -> None:
+    clocks = {"a": {"offset_ns": 0, "bound_ns": 0}, "b": {"offset_ns": 3_100_000, "bound_ns": 200_000}}
+    found = recorded(tmp_path, clocks, count=8)
+    assert "8 collectives" in found.document["honesty"]["clock"]["source"]
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"offset_ns": 1}', '{"offset_ns": "x", "bound_ns": 1}'])
+def test_a_damaged_record_is_named(text: str, tmp_path: Path) -> None:
+    with pytest.raises(TraceError, match=r"clock\.json"):
+        recorded(tmp_path, {"a": text})

@@ -38,6 +38,14 @@ def test_a_missed_target_is_a_note_with_the_width() -> None:
     assert "wider than the target of 1.0%" in check.detail
 
 
+@pytest.mark.parametrize(("blocks", "status"), [(29, "UNKNOWN"), (30, "SUSPECT")])
+def test_one_short_trial_tells_nothing_of_its_spread(blocks: int, status: str) -> None:
+    (record,) = trials(1.0)
+    wide = record.quantities["step_time"].model_copy(update={"ci95": (0.5, 2.0), "n_samples": blocks})
+    told = record.model_copy(update={"quantities": {**record.quantities, "step_time": wide}})
+    assert only(across.interval([told])).status == status
+
+
 def test_a_step_time_without_interval_is_unknown() -> None:
     (record,) = trials(1.0)
     told = {**record.quantities, "step_time": unknown("s", "measured", "mean", "no block")}
