@@ -196,16 +196,18 @@ def show(
 
     Example: tfscale show results
     """
-    from tfscale.suite import store
-
     if schema:
-        answer(store.schemas())
+        from tfscale.suite.schemas import schemas
+
+        answer(schemas())
         return
     if environment:
         machine.show_environment(path, as_json)
         return
     if path is None:
         raise fail("show needs a record or a folder (or --schema)")
+    from tfscale.suite import store
+
     try:
         found = store.find_records(path)
     except (ValueError, OSError) as error:

@@ -19,13 +19,11 @@ from pydantic import BaseModel, ValidationError
 from tfscale.suite.caseresult import case_results
 from tfscale.suite.migrate import SchemaError, migrate
 from tfscale.suite.rankfiles import BLOCKS, read_arrays
-from tfscale.suite.record import CASE_SCHEMA, RECORD_SCHEMA, RUN_SCHEMA, CaseResult, Failure, Record, Run
+from tfscale.suite.record import RECORD_SCHEMA, RUN_SCHEMA, Failure, Record, Run
 from tfscale.suite.runfolder import FAILURE, PROFILE, RECORD, RUN, RunFolder, StoreError
 from tfscale.suite.spec import Case
 from tfscale.suite.timing.series import series_of_ranks
 
-FAILURE_SCHEMA = "tfscale.failure/1"
-TRACE_SCHEMA = "tfscale.trace/1"
 Model = TypeVar("Model", bound=BaseModel)
 
 
@@ -170,25 +168,6 @@ def _blocks(found: Found, warnings: list[str]) -> dict[str, dict[str, NDArray[An
         else:
             blocks[record.id] = arrays
     return blocks
-
-
-def schemas() -> dict[str, dict[str, Any]]:
-    """Schema name -> JSON Schema of every document that is stored or printed."""
-    from tfscale.suite.doctor.findings import SCHEMA as DOCTOR_SCHEMA
-    from tfscale.suite.doctor.findings import Examination
-    from tfscale.suite.environment.diff import Diff
-    from tfscale.suite.profiling.schema import TraceShape
-
-    models: dict[str, type[BaseModel]] = {
-        TRACE_SCHEMA: TraceShape,
-        RECORD_SCHEMA: Record,
-        CASE_SCHEMA: CaseResult,
-        RUN_SCHEMA: Run,
-        FAILURE_SCHEMA: Failure,
-        "tfscale.environment_diff/1": Diff,
-        DOCTOR_SCHEMA: Examination,
-    }
-    return {name: {"$id": name, **model.model_json_schema(by_alias=True)} for name, model in models.items()}
 
 
 def _read(path: Path, model: type[Model], schema: str | None) -> Model:

@@ -16,6 +16,7 @@ from tfscale.suite import migrate, store
 from tfscale.suite.history import history
 from tfscale.suite.record import Record, Run
 from tfscale.suite.runfolder import RunFolder, StoreError, latest_run, new_run_id
+from tfscale.suite.schemas import schemas
 from tfscale.suite.spec import Measure
 
 
@@ -174,11 +175,11 @@ def test_history_of_nothing_is_an_empty_table(tmp_path: Path) -> None:
 
 
 def test_documents_satisfy_their_exported_schemas(run: Run) -> None:
-    schemas = store.schemas()
+    exported = schemas()
     names = ("record", "case", "run", "failure", "trace", "doctor", "environment_diff")
-    assert set(schemas) == {f"tfscale.{name}/1" for name in names}
+    assert set(exported) == {f"tfscale.{name}/1" for name in names}
     document = run.records[0].model_dump(mode="json", by_alias=True)
-    schema = schemas["tfscale.record/1"]
+    schema = exported["tfscale.record/1"]
     assert set(schema["required"]) <= set(document) <= set(schema["properties"])
     assert schema["properties"]["schema"]["const"] == "tfscale.record/1"
     assert Record.model_validate(document) == run.records[0]

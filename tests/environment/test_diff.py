@@ -11,9 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tfscale.suite import environment, store
+from tfscale.suite import environment
 from tfscale.suite.environment.diff import MIDDLE, differences, flatten, importance
 from tfscale.suite.record import Run
+from tfscale.suite.schemas import schemas
 
 BEFORE: dict[str, Any] = {
     "host": "n1",
@@ -149,4 +150,4 @@ def test_the_commands(root: Path, tmp_path: Path) -> None:
     empty = _tfscale(root, "diff", str(_run(tmp_path / "none", {})), str(one))
     assert empty.returncode == 2
     assert "holds an environment" in empty.stderr
-    assert "tfscale.environment_diff/1" in store.schemas()
+    assert "tfscale.environment_diff/1" in schemas()

@@ -1,0 +1,27 @@
+"""The JSON Schemas of every document that is stored or printed. It imports the documents' forms and nothing that reads."""
+
+from typing import Any
+
+from pydantic import BaseModel
+
+from tfscale.suite.doctor.findings import SCHEMA as DOCTOR_SCHEMA
+from tfscale.suite.doctor.findings import Examination
+from tfscale.suite.environment.diff import Diff
+from tfscale.suite.profiling.schema import SCHEMA as TRACE_SCHEMA
+from tfscale.suite.profiling.schema import TraceShape
+from tfscale.suite.record import CASE_SCHEMA, RECORD_SCHEMA, RUN_SCHEMA, CaseResult, Failure, Record, Run
+
+MODELS: dict[str, type[BaseModel]] = {
+    TRACE_SCHEMA: TraceShape,
+    RECORD_SCHEMA: Record,
+    CASE_SCHEMA: CaseResult,
+    RUN_SCHEMA: Run,
+    "tfscale.failure/1": Failure,
+    "tfscale.environment_diff/1": Diff,
+    DOCTOR_SCHEMA: Examination,
+}
+
+
+def schemas() -> dict[str, dict[str, Any]]:
+    """Schema name -> JSON Schema."""
+    return {name: {"$id": name, **model.model_json_schema(by_alias=True)} for name, model in MODELS.items()}
