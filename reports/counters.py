@@ -63,8 +63,8 @@ class Table:
     title: str
     monitor: str
     silent: str
-    rows: tuple[tuple[str, str, str, str], ...]
-    """(device, quantity, value, statistic)."""
+    rows: tuple[tuple[str, str, str, str, str], ...]
+    """(device, quantity, value, kind, statistic)."""
     missing: tuple[tuple[str, str], ...]
     """(columns, reason): what could not be sampled."""
 
@@ -122,7 +122,13 @@ def tables(run: Run) -> list[Table]:
 
 def _table(record: Record, monitor: str, seen: Monitored) -> Table:
     rows = [
-        (device or "host", name.replace("_", " "), _value(frames.checked(quantity, name)), quantity.statistic)
+        (
+            device or "host",
+            name.replace("_", " "),
+            _value(frames.checked(quantity, name)),
+            quantity.kind,
+            quantity.statistic,
+        )
         for device, quantities in seen.summary.items()
         for name, quantity in quantities.items()
     ]

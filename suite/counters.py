@@ -99,7 +99,7 @@ def keep(folder: Path, counted: Counted, ranks: Sequence[BlockSeries], start: in
     ends: NDArray[np.int64] = np.concatenate([blocks.start_ns[start : start + 1], blocks.end_ns[start:]])
     try:
         write_parquet(folder / SERIES, counted.series, counted.window.t0_ns, ends, blocks.steps[start:])
-    except OSError:  # the lines stay where they are, and can be read again
+    except OSError:  # the lines stay where they are; `kept` says so to whoever asks for the series
         return {"samples": LINES}
     (folder / LINES).unlink(missing_ok=True)
     return {"series": SERIES}
@@ -113,6 +113,9 @@ def kept(records: Sequence[Record], folders: Mapping[str, Path]) -> tuple[dict[s
     found: dict[str, dict[str, Series]] = {}
     warnings = []
     for record in records:
+        if "samples" in record.files:
+            lines = folders[record.id] / record.files["samples"]
+            warnings.append(f"{lines}: no {SERIES} could be written beside it; the samples are in these lines")
         if SERIES in record.files.values():
             path = folders[record.id] / SERIES
             try:

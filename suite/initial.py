@@ -3,7 +3,6 @@
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 BATCH = {"bert": 32, "vit": 64, "recommender": 4096}
 """Per-replica batches that a data-centre GPU of 16 GB takes with the presets below (an estimate: never run on one)."""
@@ -25,6 +24,9 @@ class Facts:
 def here() -> Facts:
     """The facts of this machine and shell."""
     from tfscale.suite import environment
+    from tfscale.suite.analysis import peaks
+    from tfscale.suite.environment.cpu import cpu
+    from tfscale.suite.sources.files import Files
 
     gpus = tuple(gpu["name"] for gpu in environment.gpus() or [])
     visible = gpus[: len(environment.visible_gpus())]
@@ -32,25 +34,11 @@ def here() -> Facts:
     return Facts(
         cores=len(environment.host_cores()),
         gpus=visible if environment.accelerator("auto") == "gpu" else (),
-        bfloat16=_bfloat16_gpu(visible) if visible else _bfloat16_cpu(),
+        bfloat16=all(peaks.published(name, "bfloat16") for name in visible)
+        if visible
+        else bool({"avx512_bf16", "amx_bf16"} & set(cpu(Files())["instructions"])),
         slurm_nodes=int(nodes) if nodes and nodes.isdecimal() else None,
     )
-
-
-def _bfloat16_gpu(names: tuple[str, ...]) -> bool:
-    """Whether all are of a generation with bfloat16 and TF32 (Ampere, 2020, and later), by their names."""
-    return all(
-        any(word in name for word in ("A100", "A10", "A30", "A40", "H100", "H200", "L4", "B200", "RTX 30", "RTX 40"))
-        for name in names
-    )
-
-
-def _bfloat16_cpu() -> bool:
-    try:
-        text = Path("/proc/cpuinfo").read_text()
-    except OSError:  # not Linux, or hidden: then the plain suite is written
-        return False
-    return "avx512_bf16" in text or "amx_bf16" in text
 
 
 def suite(facts: Facts) -> str:

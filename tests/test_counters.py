@@ -1,10 +1,20 @@
 """Energy of a trial: which devices it is of, and what stands where there is none."""
 
+import sys
+from pathlib import Path
+
+import numpy as np
 import pytest
 
-from tfscale.suite.counters import Counted, energy
-from tfscale.suite.monitors.series import Window
+from tfscale.suite.counters import Counted, energy, keep, kept
+from tfscale.suite.monitors.base import Column
+from tfscale.suite.monitors.series import Series, Window
 from tfscale.suite.record import Monitored, Quantity, Unsampled, unknown
+from tfscale.suite.spec import Case
+
+sys.path[:0] = [str(Path(__file__).parent / name) for name in ("toy", "reports")]
+import builder  # noqa: E402
+import toy_worker  # noqa: E402
 
 WINDOW = Window(0, 20_000_000_000)
 RATE = Quantity(value=100.0, unit="images/s", kind="measured", statistic="mean")
@@ -53,3 +63,15 @@ def test_nothing_to_count_is_a_reason() -> None:
     absent = Unsampled(state="absent", reason="no RAPL on this processor")
     found = energy(Counted(WINDOW, {"host": Monitored(unsampled={"energy": absent})}), RATE, "image")
     assert found["energy"].reason == "no RAPL on this processor"
+
+
+def test_a_series_that_cannot_be_written_costs_no_trial_and_is_told(tmp_path: Path) -> None:
+    series = {"host": Series((Column("load1", "1", "gauge"),), np.array([0, 1]), np.array([[1.0], [2.0]]))}
+    blocks = toy_worker.series(8)
+    gone = tmp_path / "gone"
+    assert keep(gone, Counted(WINDOW, {}, series), [blocks], 0) == {"samples": "monitors.jsonl"}
+    record = builder.record(Case(workload="bert", preset="tiny", per_replica_batch=8))
+    unwritten = record.model_copy(update={"files": {"samples": "monitors.jsonl"}})
+    found, warnings = kept([unwritten], {unwritten.id: gone})
+    assert found == {}
+    assert "monitors.jsonl" in warnings[0]

@@ -1,4 +1,4 @@
-"""Commands about a machine: what works on it, a first suite for it, its environment, and what changed between two."""
+"""Commands about a machine: what works on it, a first suite for it, its environment and what changed, its GEMM peak."""
 
 from pathlib import Path
 from typing import Annotated, Any
@@ -106,3 +106,26 @@ def _environment_of(path: Path) -> tuple[str, dict[str, Any]]:
         return stored.environment_of(path)
     except (ValueError, OSError) as error:
         raise fail(str(error)) from error
+
+
+def bench_gemm(
+    budget_s: Annotated[float, typer.Option(min=1, help="Seconds to measure at most.")] = 60.0,
+    cores: Annotated[int | None, typer.Option(min=1, help="CPU cores to use (default: all).")] = None,
+    as_json: Json = False,
+) -> None:
+    """Measure the matrix-multiply peak per precision and XLA value.
+
+    Example: tfscale bench gemm --budget-s 30
+    """
+    from tfscale.suite import microbench
+
+    try:
+        document = microbench.gemm(budget_s, cores)
+    except ValueError as error:
+        raise fail(str(error)) from error
+    except RuntimeError as error:
+        raise fail(str(error), FAILED) from error
+    if as_json:
+        answer(document)
+    else:
+        display.gemm(document, display.out)

@@ -57,7 +57,7 @@ def write_parquet(
                 "from rows join columns using (number) order by number, t_s"
             ).write_parquet(str(temporary), compression="zstd")
         temporary.rename(path)
-    except duckdb.IOException as error:
+    except duckdb.Error as error:
         raise OSError(f"{path} cannot be written: {error}") from error
     finally:
         temporary.unlink(missing_ok=True)
