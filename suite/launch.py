@@ -78,7 +78,15 @@ def _plan(bench: Bench, case: Case, trial: int, folder: Path, pass_: Pass) -> tu
     try:
         strategy, folders = bench.strategy_of(case), Folders(folder, bench.data_of(case))
         plans = plan_launch(
-            case, trial, strategy, bench.place, folders, measure=bench.measure, profile=bench.profile, pass_=pass_
+            case,
+            trial,
+            strategy,
+            bench.place,
+            folders,
+            measure=bench.measure,
+            profile=bench.profile,
+            pass_=pass_,
+            hosts=bench.launcher.hosts(case),
         )
     except LaunchError as error:
         return [], Outcome(Blame("never_started", None, str(error)))

@@ -3,11 +3,12 @@
 import itertools
 import math
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
-from tfscale.suite import registry, workload
+from tfscale.suite import registry, topology, workload
 from tfscale.suite.exchange import base as exchange
 from tfscale.suite.spec import Case
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from tfscale.suite.suitefile import Source
 
 MOST_CASES = 10_000
+TOPOLOGIES = Path(__file__).resolve().parent.parent / "suites" / "topologies"
 Point = dict[str, Any]
 Where = tuple[str | int, ...]
 
@@ -71,7 +73,7 @@ def _product(source: "Source") -> Iterator[Point]:
 
 def _values(source: "Source", axis: str, value: Any, workload_name: str | None) -> list[Any]:
     """The list of one axis, for one workload where the axis is a map by workload."""
-    if isinstance(value, dict) and axis not in ("input", "env"):
+    if isinstance(value, dict) and axis not in ("input", "env", "topology"):
         known = _values(source, "workload", source.data["matrix"]["workload"], None)
         for key in value:
             if key not in known:
@@ -117,11 +119,23 @@ def _matches(point: Point, pattern: Mapping[str, Any]) -> bool:
     )
 
 
+def _placed(source: "Source", point: Point, where: Where) -> Point:
+    """`point` with its topology read: its own, or the one that `cluster` names for all cases."""
+    cluster = source.data.get("cluster") or {}
+    named = point.get("topology", cluster.get("topology") if isinstance(cluster, dict) else None)
+    if isinstance(named, str):
+        try:
+            named = topology.load(named, Path(source.name).parent, TOPOLOGIES)
+        except ValueError as error:
+            raise source.error((*where, "topology"), str(error)) from error
+    return point if named is None else {**point, "topology": named}
+
+
 def _case(source: "Source", point: Point, where: Where) -> Case:
     from tfscale.suite.suitefile import explain
 
     try:
-        case = Case.model_validate(point)
+        case = Case.model_validate(_placed(source, point, where))
     except ValidationError as error:
         raise explain(source, where, Case, error) from error
     try:

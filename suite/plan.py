@@ -2,6 +2,7 @@
 
 import json
 import math
+from collections.abc import Sequence
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
@@ -28,6 +29,12 @@ class RankPlan(BaseModel):
     devices: int
     """Devices (replicas) that this process drives."""
     first_replica: int
+    host: int = 0
+    """Number of its host within the job."""
+    racks: tuple[int, ...] = ()
+    """Rack of every replica of the job; empty where no topology tells."""
+    network_namespace: str | None = None
+    """Name of the network namespace that the process enters before anything else; None: the harness's own."""
     cluster: dict[str, list[str]]
     """Role -> addresses, in TensorFlow's cluster-spec form; empty for a single process."""
     accelerator: Literal["cpu", "gpu", "tpu"]
@@ -59,14 +66,15 @@ class RankPlan(BaseModel):
         return self.rank == 0
 
 
-def cores_of(layouts: list[RankLayout], host_cores: list[int], cores_per_device: int) -> list[list[int]]:
-    """Cores of each rank: consecutive shares of `host_cores`, `cores_per_device` a device, host by host.
+def cores_of(layouts: list[RankLayout], cores_of_hosts: Sequence[list[int]], cores_per_device: int) -> list[list[int]]:
+    """Cores of each rank: consecutive shares of its host's cores, `cores_per_device` a device.
 
     Parameter servers and coordinators drive no device; they may use every core of their host.
     """
     taken: dict[int, int] = {}
     shares = []
     for layout in layouts:
+        host_cores = cores_of_hosts[layout.host]
         if layout.devices == 0 or layout.role != "worker":
             shares.append(host_cores)
             continue

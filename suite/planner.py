@@ -1,17 +1,16 @@
 """From a case to the plans of its ranks: addresses, cores, folders, environment, all decided here and only here."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
 from tfscale.suite import transport
+from tfscale.suite.launchers.base import Host
 from tfscale.suite.launchers.ports import free_ports
 from tfscale.suite.plan import Pass, RankPlan, cores_of
 from tfscale.suite.spec import Case, Measure, Profile
 from tfscale.suite.strategies.base import RankLayout, Strategy
-
-LOOPBACK = "127.0.0.1"
 
 
 @dataclass(frozen=True)
@@ -43,14 +42,17 @@ def plan_launch(
     measure: Measure,
     profile: Profile | None,
     pass_: Pass,
+    hosts: Sequence[Host] | None = None,
 ) -> list[RankPlan]:
-    """Plans of all ranks of one launch of `case`, in rank order.
+    """Plans of all ranks of one launch of `case`, in rank order. `hosts`: in that order too; default: this machine.
 
     Raises ValueError when the host has too few cores, NoPortError when no port is free.
     """
     layouts = strategy.layout(case)
-    cores = cores_of(layouts, place.host_cores, place.cores_per_device)
-    cluster = cluster_of(layouts, strategy, place.ports)
+    hosts = hosts or [Host()] * case.hosts
+    cores = cores_of(layouts, [list(host.cores) or place.host_cores for host in hosts], place.cores_per_device)
+    cluster = cluster_of(layouts, strategy, place.ports, hosts)
+    racks = racks_of(case, layouts)
     return [
         RankPlan(
             case=case,
@@ -62,6 +64,9 @@ def plan_launch(
             role_index=layout.index,
             devices=layout.devices,
             first_replica=layout.first_replica,
+            host=layout.host,
+            racks=racks,
+            network_namespace=hosts[layout.host].network_namespace,
             cluster=cluster,
             accelerator=place.accelerator,
             cores=cores[rank],
@@ -94,10 +99,18 @@ def rank_folder(trial: Path, rank: int) -> Path:
     return trial / f"rank{rank}"
 
 
+def racks_of(case: Case, layouts: Sequence[RankLayout]) -> tuple[int, ...]:
+    """Rack of each replica of `case`, by its number; empty without a topology."""
+    if case.topology is None:
+        return ()
+    racks = case.topology.racks_of(case.topology.order(case.order, case.hosts))
+    return tuple(racks[layout.host] for layout in layouts for _ in range(layout.devices) if layout.role == "worker")
+
+
 def cluster_of(
-    layouts: list[RankLayout], strategy: Strategy, ports: Callable[[int], list[int]]
+    layouts: list[RankLayout], strategy: Strategy, ports: Callable[[int], list[int]], hosts: Sequence[Host]
 ) -> dict[str, list[str]]:
-    """Role -> loopback addresses in TensorFlow's form; empty where the processes have nothing to say to each other."""
+    """Role -> addresses in TensorFlow's form; empty where the processes have nothing to say to each other."""
     serves = any(layout.role != "worker" for layout in layouts)
     if len(layouts) == 1 or not (strategy.exchanges or serves):
         return {}
@@ -107,7 +120,7 @@ def cluster_of(
         addresses = cluster.setdefault(role, [])
         if layout.index != len(addresses):
             raise ValueError(f"{strategy.name}: {layout.role} {layout.index} is out of order in its layout")
-        addresses.append(f"{LOOPBACK}:{port}")
+        addresses.append(f"{hosts[layout.host].address}:{port}")
     return cluster
 
 

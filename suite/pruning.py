@@ -3,7 +3,9 @@
 from collections.abc import Sequence
 
 from tfscale.suite import registry
+from tfscale.suite.exchange import base as exchanges
 from tfscale.suite.exchange.parse import parse
+from tfscale.suite.launchers.base import Launcher
 from tfscale.suite.record import Pruned
 from tfscale.suite.spec import Case, Measure
 from tfscale.suite.strategies.base import Machine, Strategy
@@ -71,12 +73,17 @@ def _exchange(case: Case, machine: Machine, strategy: Strategy, launcher: str) -
         return f"exchange {case.exchange} with one replica: nothing is exchanged"
     if not strategy.exchanges:
         return f"exchange {case.exchange}: {case.strategy} has no gradient exchange to replace"
-    return None
+    return exchanges.create(case.exchange).refuses(case)
 
 
 def _hosts(case: Case, machine: Machine, strategy: Strategy, launcher: str) -> str | None:
-    if case.hosts > 1 and launcher == "local":
-        return f"{case.hosts} hosts: the local launcher has one"
+    placing: type[Launcher] = registry.load("launchers", launcher)
+    if (reason := placing.refuses(case)) is not None:
+        return reason
+    if case.topology is not None and case.hosts > len(case.topology.hosts):
+        return f"{case.hosts} hosts, and the topology {case.topology.name} has {len(case.topology.hosts)}"
+    if case.order == "topology" and (case.topology is None or len(set(case.topology.hosts)) == 1):
+        return "order topology needs a topology with several racks"
     if case.hosts > case.devices:
         return f"{case.hosts} hosts for {case.devices} devices leave hosts without one"
     return None

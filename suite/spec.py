@@ -10,6 +10,8 @@ from typing import Any, Literal, Self, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
+from tfscale.suite.topology import Order, Topology
+
 Precision = Literal["float32", "tf32", "mixed_bfloat16", "mixed_float16"]
 Xla = Literal["none", "cluster", "auto"]
 Collective = Literal["auto", "ring", "nccl"]
@@ -110,6 +112,10 @@ class Case(Document):
     collective: Collective = "auto"
     transport: Transport = "auto"
     exchange: str = "none"
+    topology: Topology | None = None
+    """The network that ranks are put on, or which of their hosts are neighbours; None: not told."""
+    order: Order = "listed"
+    """Order of hosts in the job: as the topology or the scheduler lists them, or neighbours together."""
     accumulation: int = Field(default=1, ge=1)
     recompute: bool = False
     steps_per_call: int = Field(default=1, ge=1)
@@ -122,6 +128,16 @@ class Case(Document):
     @classmethod
     def _input_as_a_word(cls, value: Any) -> Any:
         return {"kind": value} if isinstance(value, str) else value
+
+    @model_validator(mode="before")
+    @classmethod
+    def _as_many_hosts_as_described(cls, data: Any) -> Any:
+        # A case on a described network uses all its hosts, as far as it has devices for them.
+        if not isinstance(data, dict) or data.get("topology") is None or "hosts" in data:
+            return data
+        described, devices = Topology.model_validate(data["topology"]), data.get("devices", 1)
+        hosts = min(len(described.hosts), devices) if isinstance(devices, int) else len(described.hosts)
+        return {**data, "topology": described, "hosts": max(1, hosts)}
 
     @field_validator("env")
     @classmethod
@@ -176,8 +192,11 @@ class Case(Document):
 
     @property
     def id(self) -> str:
-        """Stable id: the same work has the same id, also after a later version adds axes."""
-        text = json.dumps(self.axes(), sort_keys=True, separators=(",", ":"))
+        """Stable id: the same work has the same id, also after a later version adds axes. What a link is called is no work."""
+        axes = self.axes()
+        if self.topology is not None:
+            axes["topology"].pop("name", None)
+        text = json.dumps(axes, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()[:12]
 
     @property
@@ -190,6 +209,8 @@ class Case(Document):
 
 
 def _short(value: Any) -> str:
+    if isinstance(value, dict) and value.get("name"):
+        return str(value["name"])
     return ",".join(f"{k}:{v}" for k, v in value.items()) if isinstance(value, dict) else str(value)
 
 
@@ -237,6 +258,8 @@ class Cluster(Document):
     """Where ranks run. Only the local launcher exists so far; see the launchers' registry."""
 
     launcher: str = "local"
+    topology: Topology | str | None = None
+    """The network of every case that does not name its own: described, or a file's name."""
     accelerator: Accelerator = "auto"
     """auto: GPUs where the driver shows some and the installed TensorFlow is not the CPU-only build, else CPU cores."""
     hosts: list[str] = []

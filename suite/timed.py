@@ -114,7 +114,7 @@ def account(job: "Job", phases: Phases, last: Fetched | None, tail: list[float])
             "skipped_steps": last.skipped,
             "retraces": max(0, job.runner.tracings() - 1),
             "parameters": job.parameters,
-            "gradient_bytes": job.step.exchange.payload_bytes or 0,
+            "gradient_bytes": job.step.payload_bytes or 0,
         },
         self_check=job.self_check,
         memory_peak_bytes={"host": host_peak_bytes(), "device": job.session.device_peak_bytes()},

@@ -8,6 +8,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent / "toy"))
 import toy_bench as toy
 
+from tfscale.suite.launchers.base import Host
 from tfscale.suite.planner import Place, _devices_shown, cluster_of
 from tfscale.suite.strategies.base import RankLayout
 
@@ -40,7 +41,7 @@ def test_a_coordinator_is_the_chief_of_its_cluster() -> None:
         RankLayout("worker", 1, 0, 1, 1),
         RankLayout("ps", 0, 0, 0, 0),
     ]
-    cluster = cluster_of(layouts, toy.Apart(), lambda n: list(range(n)))
+    cluster = cluster_of(layouts, toy.Apart(), lambda n: list(range(n)), [Host()])
     assert cluster == {
         "chief": ["127.0.0.1:0"],
         "worker": ["127.0.0.1:1", "127.0.0.1:2"],

@@ -3,14 +3,22 @@
 Each replica's gradients come in as its *share* of the mean: the step scales the loss by 1 / replicas before it
 differentiates, so that no pass over memory is spent on dividing. The sum of the shares is the mean, and a 16-bit sum
 cannot overflow where the mean does not.
+
+An exchange never calls a collective of TensorFlow itself: it hands tensors to a `Wire`, which counts their bytes. The
+same code then runs over tf.distribute, over part of the replicas, and without any network to time encoding alone.
 """
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from tfscale.suite import registry
 from tfscale.suite.exchange.parse import parse
+
+if TYPE_CHECKING:
+    from tfscale.suite.exchange.wire import Wire
+    from tfscale.suite.spec import Case
+    from tfscale.suite.strategies.base import Session
 
 
 class Exchange(ABC):
@@ -19,19 +27,41 @@ class Exchange(ABC):
     name: ClassVar[str]
     tolerance: ClassVar[float] = 0.0
     """Relative error that the self-check allows on top of rounding: 0 for exact exchanges."""
+    exact: ClassVar[bool] = True
+    """Whether the mean is that of `none` up to the order of float32 sums; a lossy exchange is judged by its loss curve."""
 
-    payload_bytes: int | None = None
-    """Bytes that one replica hands to collectives in one step, counted at their inputs; None before tracing."""
+    def refuses(self, case: "Case") -> str | None:
+        """Why `case` cannot be run with this exchange, or None; asked before anything is started."""
+        return None
 
-    def build(self, session: Any, variables: Sequence[Any]) -> None:
-        """Create state (error feedback and the like) for `variables`. Runs under the strategy's scope."""
+    def __init__(self) -> None:
+        self._session: Session | None = None
+        self._kept: dict[str, Any] = {}
+
+    def build(self, session: "Session", variables: Sequence[Any]) -> None:
+        """Called once before tracing, under the strategy's scope, with the variables whose gradients will come."""
+        self._session = session
+
+    def kept(self, wire: "Wire", name: str, shape: Sequence[int]) -> Any:
+        """This replica's own float32 variable of that name, zeros at first; made when it is first asked for.
+
+        Made while the step is traced and not in `build`, because only then is it known which gradients are sparse: a
+        residual beside an embedding table would double its memory for nothing.
+        """
+        import tensorflow as tf
+
+        assert self._session is not None, "build comes first"
+        if name not in self._kept:
+            with tf.init_scope():
+                self._kept[name] = tf.Variable(tf.zeros(shape), trainable=False, name=f"exchange/{name}")
+        return self._session.components(self._kept[name])[wire.local]
 
     @abstractmethod
-    def reduce(self, context: Any, gradients: Sequence[Any], riders: Any) -> tuple[list[Any], Any]:
+    def reduce(self, wire: "Wire", gradients: Sequence[Any], riders: Any) -> tuple[list[Any], Any]:
         """Means of the gradients and sums of the riders over all replicas.
 
         Args:
-            context: the replica context.
+            wire: what carries tensors between the replicas, seen from this one.
             gradients: this replica's shares, each a float32 tensor or an IndexedSlices (duplicates allowed); a list as
                 long as the variables. Under mixed_float16 they may hold infinities or NaN (the step is then skipped).
             riders: a small float32 vector that travels along, so that loss and control need no collective of their own.
@@ -39,6 +69,18 @@ class Exchange(ABC):
         Returns:
             The same structure: means of the gradients (sparse ones as IndexedSlices or dense), and the summed vector.
         """
+
+    def settle(self, replica: int, skipped: Any) -> None:
+        """Called after each step in replica context. `replica`: the local one; `skipped`: 1.0 when the step was.
+
+        State that a skipped step has changed is reset here: what its gradients left in an error feedback is no error.
+        """
+
+    def state(self, replica: int) -> list[Any]:
+        """The plain variables that hold the state of local replica number `replica`, to be saved in checkpoints."""
+        return (
+            [self._session.components(variable)[replica] for variable in self._kept.values()] if self._session else []
+        )
 
 
 def create(text: str) -> Exchange:
@@ -52,15 +94,3 @@ def create(text: str) -> Exchange:
     if not isinstance(exchange, Exchange):
         raise TypeError(f"exchange {spec.name!r} is a {type(exchange).__name__}, not a tfscale Exchange")
     return exchange
-
-
-def payload_of(tensors: Sequence[Any]) -> int:
-    """Bytes of tensors and IndexedSlices (values and indices) whose static shapes are known; unknown ones raise ValueError."""
-    total = 0
-    for tensor in tensors:
-        for part in (tensor.values, tensor.indices) if hasattr(tensor, "indices") else (tensor,):
-            elements = part.shape.num_elements()
-            if elements is None:
-                raise ValueError(f"the shape {part.shape} of a gradient is not known when the step is traced")
-            total += elements * part.dtype.size
-    return total

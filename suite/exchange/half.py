@@ -10,38 +10,37 @@ Sparse gradients and the riders stay float32: rows are gathered, not summed, and
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from tfscale.suite.exchange.base import Exchange, payload_of
-from tfscale.suite.exchange.none import NoCompression, pack_options
+from tfscale.suite.exchange.dense import FlatExchange
+from tfscale.suite.exchange.none import NoCompression
+from tfscale.suite.exchange.wire import PACK_MIB, Wire
 
 
-class Half(Exchange):
+class Half(FlatExchange):
     """What both have in common. `pack_mib` as in `none`, counted in the bytes that travel."""
 
+    exact = False
+    smallest = 0
     dtype: ClassVar[str]
     largest: ClassVar[float | None] = None
     """Gradients beyond are cut to it: an infinity of our own making would poison every later step."""
 
-    def __init__(self, pack_mib: float = 25.0) -> None:
+    def __init__(self, pack_mib: float = PACK_MIB) -> None:
+        super().__init__()
         self._rest = NoCompression(pack_mib)
         self._pack_mib = pack_mib
 
-    def reduce(self, context: Any, gradients: Sequence[Any], riders: Any) -> tuple[list[Any], Any]:
-        if context.num_replicas_in_sync == 1:
-            self.payload_bytes = 0
-            return list(gradients), riders
+    def combine(self, wire: Wire, places: Sequence[int], gradients: Sequence[Any]) -> list[Any]:
+        # Not as one vector: each pack then leaves while the backward pass still runs.
         import tensorflow as tf
 
-        dense = [place for place, gradient in enumerate(gradients) if not isinstance(gradient, tf.IndexedSlices)]
-        sparse = [place for place in range(len(gradients)) if place not in set(dense)]
         with tf.name_scope("exchange/encode"):
-            sent = [self._encode(gradients[place]) for place in dense]
-        self.payload_bytes = payload_of([*sent, *(gradients[place] for place in sparse), riders])
-        rest, summed = self._rest.reduce(context, [gradients[place] for place in sparse], riders)
-        halves = context.all_reduce(tf.distribute.ReduceOp.SUM, sent, pack_options(self._pack_mib)) if sent else []
+            sent = [self._encode(gradient) for gradient in gradients]
+        halves = wire.sum(sent, self._pack_mib)
         with tf.name_scope("exchange/decode"):
-            means = {place: tf.cast(half, tf.float32) for place, half in zip(dense, halves, strict=True)}
-        means.update(zip(sparse, rest, strict=True))
-        return [means[place] for place in range(len(gradients))], summed
+            return [tf.cast(half, tf.float32) for half in halves]
+
+    def combine_flat(self, wire: Wire, flat: Any) -> Any:
+        return self.combine(wire, [0], [flat])[0]
 
     def _encode(self, gradient: Any) -> Any:
         import tensorflow as tf

@@ -3,10 +3,9 @@
 from collections.abc import Sequence
 from typing import Any
 
-from tfscale.suite.exchange.base import Exchange, payload_of
+from tfscale.suite.exchange.base import Exchange
 from tfscale.suite.exchange.sparse import fuse
-
-MIB = 1024 * 1024
+from tfscale.suite.exchange.wire import PACK_MIB, Wire
 
 
 class NoCompression(Exchange):
@@ -18,31 +17,23 @@ class NoCompression(Exchange):
 
     name = "none"
 
-    def __init__(self, pack_mib: float = 25.0) -> None:
+    def __init__(self, pack_mib: float = PACK_MIB) -> None:
+        super().__init__()
         if isinstance(pack_mib, bool) or not isinstance(pack_mib, int | float) or pack_mib < 0:
             raise TypeError(f"pack_mib is {pack_mib!r}, and must be a number of MiB, 0 or more")
         self._pack_mib = pack_mib
 
-    def reduce(self, context: Any, gradients: Sequence[Any], riders: Any) -> tuple[list[Any], Any]:
-        if context.num_replicas_in_sync == 1:
-            self.payload_bytes = 0
+    def reduce(self, wire: Wire, gradients: Sequence[Any], riders: Any) -> tuple[list[Any], Any]:
+        if wire.replicas == 1:
             return list(gradients), riders
         import tensorflow as tf
 
-        self.payload_bytes = payload_of([*gradients, riders])
         groups = fuse(gradients)
         dense = [place for place, gradient in enumerate(gradients) if not isinstance(gradient, tf.IndexedSlices)]
         # Riders go first: the collectives run over the list in reverse, in the order in which the backward pass ends.
         sent = [riders, *(gradients[place] for place in dense), *(group.slices for group in groups)]
-        summed = context.all_reduce(tf.distribute.ReduceOp.SUM, sent, pack_options(self._pack_mib))
+        summed = wire.sum(sent, self._pack_mib)
         means = dict(zip(dense, summed[1:], strict=False))
         for group, gathered in zip(groups, summed[1 + len(dense) :], strict=True):
             means.update(zip(group.places, group.split(gathered), strict=True))
         return [means[place] for place in range(len(gradients))], summed[0]
-
-
-def pack_options(pack_mib: float) -> Any:
-    """TensorFlow's options for collectives of at most `pack_mib` MiB each."""
-    import tensorflow as tf
-
-    return tf.distribute.experimental.CommunicationOptions(bytes_per_pack=int(pack_mib * MIB))

@@ -2,9 +2,11 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import ClassVar
 
 from tfscale.suite.plan import RankPlan
+from tfscale.suite.spec import Case
 
 
 class Job(ABC):
@@ -23,10 +25,30 @@ class Job(ABC):
         """End every process of the job: SIGTERM, then SIGKILL to the process groups; returns when all are gone."""
 
 
+@dataclass(frozen=True)
+class Host:
+    """A host of a case, as its ranks and their peers need it."""
+
+    address: str = "127.0.0.1"
+    """Where ranks of other hosts reach its servers: an IPv4 address or name, without a port."""
+    cores: tuple[int, ...] = ()
+    """Cores for its ranks; empty: those of the machine that the harness runs on."""
+    network_namespace: str | None = None
+
+
 class Launcher(ABC):
     """Starts ranks. Use as a context manager: leaving it ends whatever it keeps running between jobs."""
 
     name: ClassVar[str]
+
+    @classmethod
+    def refuses(cls, case: Case) -> str | None:
+        """Why this launcher cannot place `case` at all, or None; asked while a suite is pruned, so it starts nothing."""
+        return None
+
+    def hosts(self, case: Case) -> list[Host]:
+        """The hosts of `case` in the order of its ranks, made ready. Raises LaunchError when they cannot be had."""
+        return [Host()] * case.hosts
 
     @abstractmethod
     def start(self, plans: Sequence[RankPlan]) -> Job:

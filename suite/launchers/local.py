@@ -84,6 +84,12 @@ class LocalLauncher(Launcher):
         self._cold: WarmParent | None = None
         self._jobs = itertools.count()
 
+    @classmethod
+    def refuses(cls, case: Case) -> str | None:
+        if case.topology is not None:
+            return f"topology {case.topology.name}: the local launcher has loopback only; use launcher netlab"
+        return f"{case.hosts} hosts: the local launcher has one" if case.hosts > 1 else None
+
     def start(self, plans: Sequence[RankPlan]) -> Job:
         """Start all ranks of `plans`, each with its log in its folder. Raises LaunchError; nothing runs on then."""
         reason = self._why_fresh(plans)

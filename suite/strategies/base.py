@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 from tfscale.suite.timing.protocol import Runner
 
 if TYPE_CHECKING:
+    from tfscale.suite.exchange.wire import Wire
     from tfscale.suite.plan import RankPlan
     from tfscale.suite.rankfiles import SelfCheck
     from tfscale.suite.spec import Case
@@ -71,6 +72,8 @@ class Session(ABC):
     """Replicas of the whole job that this session trains together (independent: 1)."""
     first_replica: int
     local_replicas: int
+    racks: tuple[int, ...] = ()
+    """Rack of every replica of the job, by their numbers; empty where nobody has told."""
     asks_update: Literal["compiled", "kernels"] = "compiled"
     """How dense gradients may be applied here; see training/optimizers.py."""
 
@@ -102,6 +105,12 @@ class Session(ABC):
     @abstractmethod
     def local_index(self) -> int:
         """In replica context, while tracing: the number of this replica among the local ones."""
+
+    def wire(self) -> "Wire":
+        """In replica context, while tracing: what carries tensors to the other replicas whose gradients are averaged."""
+        from tfscale.suite.exchange.wire import Alone
+
+        return Alone(self.local_index())
 
     def update(self, updater: Any, variables: Any, slots: Any, gradients: Any, step: Any, scale: Any) -> None:
         """Apply averaged gradients to this replica's own variables (in replica context)."""

@@ -10,6 +10,8 @@ from typing import Any
 
 import tensorflow as tf
 
+from tfscale.suite.exchange.strategywire import StrategyWire
+from tfscale.suite.exchange.wire import Wire
 from tfscale.suite.rankfiles import SelfCheck
 from tfscale.suite.strategies import collective_log
 from tfscale.suite.strategies.base import Session, TrainRunner
@@ -41,6 +43,10 @@ class SynchronousSession(Session):
     def local_index(self) -> int:
         replica = tf.get_static_value(tf.distribute.get_replica_context().replica_id_in_sync_group)
         return int(replica) - self._first_in_sync
+
+    def wire(self) -> Wire:
+        replica = tf.get_static_value(tf.distribute.get_replica_context().replica_id_in_sync_group)
+        return StrategyWire(self, int(replica), self.local_index())
 
     @property
     def _first_in_sync(self) -> int:

@@ -36,6 +36,7 @@ class Job:
     def build(self) -> None:
         """Model, slots and feed under the strategy's scope, and the runner, not yet traced."""
         case = self.plan.case
+        self.session.racks = self.plan.racks
         with self.session.scope():
             context = BuildContext(
                 seed=case.seed,

@@ -35,7 +35,7 @@ def check_aggregation(session: "Session", exchange_name: str) -> SelfCheck:
 
     def step(replica: Any) -> Any:
         gradients = shares(replica, session.replicas)
-        means, _ = exchange.reduce(tf.distribute.get_replica_context(), gradients, tf.zeros([4]))
+        means, _ = exchange.reduce(session.wire(), gradients, tf.zeros([4]))
         variables = own[session.local_index()]
         session.update(updater, variables, [[], []], means, tf.zeros([], tf.int64), None)
         return [tf.identity(variable) for variable in variables]

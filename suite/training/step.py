@@ -55,6 +55,8 @@ class TrainStep:
         self._session = session
         self._options = options
         self.exchange = exchange
+        self.payload_bytes: int | None = None
+        """Bytes that one replica hands to collectives in a step; None before tracing."""
         self.variables = flat_variables(model)
         slots = create_slots(rule_of(options.optimizer), self.variables)
         self.loss_scale = LossScale() if options.loss_scaling else None
@@ -76,8 +78,11 @@ class TrainStep:
         loss, gradients, overflow = self._shares(replica, batch, share)
         samples = tf.cast(tf.shape(next(iter(batch.values())))[0], tf.float32)
         riders = tf.stack([loss * share, samples, control if replica == 0 else tf.zeros([]), overflow])
-        means, sums = self.exchange.reduce(tf.distribute.get_replica_context(), gradients, riders)
+        wire = self._session.wire()
+        means, sums = self.exchange.reduce(wire, gradients, riders)
+        self.payload_bytes = wire.payload_bytes
         skipped = self._update(replica, means, sums[3], applied)
+        self.exchange.settle(replica, skipped)
         return StepOutput(loss=sums[0], samples=sums[1], skipped=skipped, control=sums[2])
 
     def clusters(self, graph: Any) -> int:

@@ -5,6 +5,7 @@ from typing import Any
 
 from tfscale.suite.exchange.base import Exchange
 from tfscale.suite.exchange.none import NoCompression
+from tfscale.suite.exchange.wire import Wire
 
 
 class LocalOnly(Exchange):
@@ -12,9 +13,9 @@ class LocalOnly(Exchange):
 
     name = "local_only"
 
-    def reduce(self, context: Any, gradients: Sequence[Any], riders: Any) -> tuple[list[Any], Any]:
-        _, riders = NoCompression().reduce(context, [riders * 0.0], riders)
-        return [_scaled(g, float(context.num_replicas_in_sync)) for g in gradients], riders
+    def reduce(self, wire: Wire, gradients: Sequence[Any], riders: Any) -> tuple[list[Any], Any]:
+        _, riders = NoCompression().reduce(wire, [riders * 0.0], riders)
+        return [_scaled(g, float(wire.replicas)) for g in gradients], riders
 
 
 class Broadcast(Exchange):
@@ -22,11 +23,9 @@ class Broadcast(Exchange):
 
     name = "broadcast"
 
-    def reduce(self, context: Any, gradients: Sequence[Any], riders: Any) -> tuple[list[Any], Any]:
-        import tensorflow as tf
-
-        first = tf.cast(tf.equal(context.replica_id_in_sync_group, 0), tf.float32) * context.num_replicas_in_sync
-        return NoCompression().reduce(context, [_scaled(g, first) for g in gradients], riders)
+    def reduce(self, wire: Wire, gradients: Sequence[Any], riders: Any) -> tuple[list[Any], Any]:
+        first = float(wire.replicas if wire.replica == 0 else 0)
+        return NoCompression().reduce(wire, [_scaled(g, first) for g in gradients], riders)
 
 
 class DenseOnly(Exchange):
@@ -34,9 +33,9 @@ class DenseOnly(Exchange):
 
     name = "dense_only"
 
-    def reduce(self, context: Any, gradients: Sequence[Any], riders: Any) -> tuple[list[Any], Any]:
+    def reduce(self, wire: Wire, gradients: Sequence[Any], riders: Any) -> tuple[list[Any], Any]:
         dense = [g for g in gradients if not hasattr(g, "indices")]
-        reduced, riders = NoCompression().reduce(context, dense, riders)
+        reduced, riders = NoCompression().reduce(wire, dense, riders)
         left = iter(reduced)
         return [g if hasattr(g, "indices") else next(left) for g in gradients], riders
 
