@@ -64,8 +64,8 @@ def line_of(case: Case) -> str:
 def other_of(case: Case) -> str:
     """Every axis off its default that has no place of its own, as `key=value`."""
     axes = {key: value for key, value in case.axes().items() if key not in NAMED_AXES}
-    if case.scaling != "accumulated" and case.accumulation > 1:
-        axes["accumulation"] = case.accumulation
+    if case.scaling != "accumulated" and case.micro_batches > 1:
+        axes["accumulation"] = case.micro_batches
     return " ".join(f"{key}={text.word(value)}" for key, value in axes.items())
 
 

@@ -5,17 +5,21 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from tfscale.suite import store
+import psutil
+
+from tfscale.suite import deciding, environment, store
+from tfscale.suite.adaptive import Pilot
 from tfscale.suite.blame import Blame
 from tfscale.suite.caseresult import case_results, target_met
 from tfscale.suite.interrupt import Interrupt
 from tfscale.suite.launch import Bench, Launched, launch
 from tfscale.suite.merge import merge
 from tfscale.suite.notices import Kind, Notice, OnNotice, Remaining, ignore
+from tfscale.suite.pilot import read_pilot
 from tfscale.suite.plan import Pass
 from tfscale.suite.profiled import profiled_cases
 from tfscale.suite.profiling.ofrun import Profiled, profile_of
-from tfscale.suite.ranks import MergeError
+from tfscale.suite.ranks import MergeError, leading
 from tfscale.suite.record import Failure, FaultClass, Pruned, Record, Run, Validity
 from tfscale.suite.runfolder import RunFolder, utc_now
 from tfscale.suite.spec import Case
@@ -67,6 +71,11 @@ class Sweep:
         """All trials of one case that are missing, then its profiled pass. Returns the records of the case."""
         measure = self.bench.measure
         self._tell("case_started", case)
+        try:
+            work = self._decided(case)
+        except deciding.UndecidedError:
+            self._tell("case_done", case)
+            return done
         tried = {record.trial for record in done}  # what failed before is tried again: its cause may be gone
         for trial in range(measure.max_trials or measure.trials):
             if trial in tried:
@@ -76,22 +85,45 @@ class Sweep:
                 if not done or target_met(done, measure.target):
                     break
                 self._remaining.skip(-1)
-            result = self._trial(case, trial)
+            result = self._trial(case, work, trial)
             if isinstance(result, Record):
                 done.append(result)
             elif not done and result.classification in WILL_RECUR:
                 self._remaining.skip(measure.trials - trial - 1)
                 break
         if case.id in self._profiled:
-            self._profile(case, sorted(done, key=lambda record: record.trial))
+            self._profile(case, work, sorted(done, key=lambda record: record.trial))
         self._tell("case_done", case)
         return done
 
-    def _trial(self, case: Case, trial: int) -> Record | Failure:
-        """One launch of `case`, on disk when this returns: a record, or a failure of a class of the closed list."""
+    def _decided(self, case: Case) -> Case:
+        """`case` with the numbers that it leaves open. Raises UndecidedError; the failure is on disk then, as trial 0's."""
+
+        def measure(pilot: Case) -> Pilot:
+            self._tell("pilot_started", case)
+            folder = self.folder.pilot(case.id)
+            launched = self._launch(case, pilot, 0, folder, "pilot")
+            if launched.outcome.failure is None:
+                try:
+                    return read_pilot([Path(plan.directory) for plan in leading(launched.plans)])
+                except (OSError, ValueError, KeyError) as error:
+                    launched = replace(launched, outcome=Outcome(Blame("error", None, f"pilot launch: {error}")))
+            failure = failure_of(case, 0, launched.outcome, self.reproduce(case))
+            self.folder.write_failure(failure)
+            self._tell("trial_failed", case, 0, failure=failure)
+            raise deciding.UndecidedError(failure.reason)
+
+        share, memory = self.bench.measure.exposed_share, memory_for_rank(case, self.bench.place.accelerator)
+        return deciding.decided(case, self.folder.case(case.id), share, memory, measure)
+
+    def _trial(self, case: Case, work: Case, trial: int) -> Record | Failure:
+        """One launch of `case`, on disk when this returns: a record, or a failure of a class of the closed list.
+
+        `work` is the same case with every number decided.
+        """
         folder = self.folder.trial(case.id, trial)
         self._tell("trial_started", case, trial)
-        launched = self._launch(case, trial, folder, profiled=False)
+        launched = self._launch(case, work, trial, folder, "timed")
         result = self._judge(case, trial, folder, launched)
         if isinstance(result, Record):
             self.folder.write_record(result)
@@ -102,11 +134,11 @@ class Sweep:
         return result
 
     def _judge(self, case: Case, trial: int, folder: Path, launched: Launched) -> Record | Failure:
-        outcome = launched.outcome
+        outcome, decisions = launched.outcome, deciding.told(self.folder.case(case.id))
         if outcome.failure is not None:
             return failure_of(case, trial, outcome, self.reproduce(case))
         try:
-            return merge(
+            record = merge(
                 launched.plans,
                 run=self.folder.run,
                 folder=folder,
@@ -117,11 +149,12 @@ class Sweep:
                 monitors=self.bench.monitors,
                 unsampled=launched.unsampled,
             )
+            return record.model_copy(update={"effective": {**record.effective, **decisions}})
         except MergeError as error:
             blame = Blame("error", None, f"the ranks' results cannot be merged: {error}")
             return failure_of(case, trial, replace(outcome, failure=blame), self.reproduce(case))
 
-    def _profile(self, case: Case, records: list[Record]) -> None:
+    def _profile(self, case: Case, work: Case, records: list[Record]) -> None:
         """The profiled pass: a launch of its own, retried and counted, its outcome added to the case's first record."""
         profile = self.bench.profile
         if profile is None or not records or "profiler_retries" in records[0].counts:
@@ -131,7 +164,7 @@ class Sweep:
         self._tell("profile_started", case)
         failure = None
         for attempt in range(profile.retries + 1):
-            launched = self._launch(case, record.trial, folder, profiled=True)
+            launched = self._launch(case, work, record.trial, folder, "profiled")
             failure = launched.outcome.failure
             if failure is None or failure.classification in WILL_RECUR:
                 break
@@ -144,15 +177,14 @@ class Sweep:
         self.folder.write_record(records[0])
         self._tell("profile_failed" if reason else "profile_done", case, reason=reason)
 
-    def _launch(self, case: Case, trial: int, folder: Path, *, profiled: bool) -> Launched:
+    def _launch(self, case: Case, work: Case, trial: int, folder: Path, pass_: Pass) -> Launched:
         def on_event(rank: int, event: dict[str, Any]) -> None:
             kind: Kind = "port_retry" if event["event"] == "port_retry" else "event"
             self._tell(kind, case, trial, rank=rank, event=event)
 
-        bench = self.bench if profiled else replace(self.bench, profile=None)
-        pass_: Pass = "profiled" if profiled else "timed"
+        bench = self.bench if pass_ == "profiled" else replace(self.bench, profile=None)
         self._remaining.begin()
-        launched = launch(bench, case, trial, folder, pass_, on_event, self.interrupt.now)
+        launched = launch(bench, work, trial, folder, pass_, on_event, self.interrupt.now, case)
         self._remaining.end()
         return launched
 
@@ -178,6 +210,16 @@ class Sweep:
 
     def _tell(self, kind: Kind, case: Case, trial: int | None = None, **detail: Any) -> None:
         self.notify(Notice(kind, case, trial, detail, self._remaining.seconds))
+
+
+def memory_for_rank(case: Case, accelerator: str) -> int | None:
+    """Bytes that one rank of `case` may fill: of the smallest GPU, or its part of the host's; None where not known."""
+    if accelerator == "gpu":
+        known = [card["memory_bytes"] for card in environment.gpus() or () if card["memory_bytes"]]
+        return min(known, default=None)
+    if accelerator == "tpu":
+        return None
+    return psutil.virtual_memory().available // -(-case.devices // case.hosts)
 
 
 def failure_of(case: Case, trial: int, outcome: Outcome, reproduce: str) -> Failure:

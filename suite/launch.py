@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tfscale.suite import registry
+from tfscale.suite import deciding, registry
 from tfscale.suite.blame import Blame
 from tfscale.suite.launchers.base import Launcher
 from tfscale.suite.launchers.environment import ORDER, VISIBLE, base_environment
@@ -55,13 +55,23 @@ def load_strategy(name: str) -> Strategy:
 
 
 def launch(
-    bench: Bench, case: Case, trial: int, folder: Path, pass_: Pass, on_event: OnEvent, stop: Callable[[], bool]
+    bench: Bench,
+    case: Case,
+    trial: int,
+    folder: Path,
+    pass_: Pass,
+    on_event: OnEvent,
+    stop: Callable[[], bool],
+    asked: Case | None = None,
 ) -> Launched:
-    """Run `case` once in the emptied `folder`. Raises watch.Stopped when `stop()` turns true; nothing runs on then."""
+    """Run `case` once in the emptied `folder`. Raises watch.Stopped when `stop()` turns true; nothing runs on then.
+
+    `asked` is the case of the suite where `case` has numbers that were decided since.
+    """
     retries = 0
     while True:
         empty(folder)
-        plans, failed = _plan(bench, case, trial, folder, pass_)
+        plans, failed = _plan(bench, case, trial, folder, pass_, asked or case)
         if failed is not None:
             return Launched(plans, failed, retries)
         with _sampled(bench, folder, plans) as sampler:
@@ -73,7 +83,9 @@ def launch(
         on_event(0, {"event": "port_retry", "attempt": retries})
 
 
-def _plan(bench: Bench, case: Case, trial: int, folder: Path, pass_: Pass) -> tuple[list[RankPlan], Outcome | None]:
+def _plan(
+    bench: Bench, case: Case, trial: int, folder: Path, pass_: Pass, asked: Case
+) -> tuple[list[RankPlan], Outcome | None]:
     """The plans of all ranks, or none and why there cannot be any."""
     try:
         strategy, folders = bench.strategy_of(case), Folders(folder, bench.data_of(case))
@@ -87,6 +99,8 @@ def _plan(bench: Bench, case: Case, trial: int, folder: Path, pass_: Pass) -> tu
             profile=bench.profile,
             pass_=pass_,
             hosts=bench.launcher.hosts(case),
+            case_id=asked.id,
+            batch_growth=deciding.growth(asked, case),
         )
     except LaunchError as error:
         return [], Outcome(Blame("never_started", None, str(error)))

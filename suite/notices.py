@@ -14,6 +14,7 @@ Kind = Literal[
     "port_retry",
     "trial_done",
     "trial_failed",
+    "pilot_started",
     "profile_started",
     "profile_retry",
     "profile_done",

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict
 from tfscale.suite.spec import Case, Measure, Profile
 from tfscale.suite.strategies.base import RankLayout, Role
 
-Pass = Literal["timed", "profiled"]
+Pass = Literal["timed", "profiled", "pilot"]
 
 
 class RankPlan(BaseModel):
@@ -51,6 +51,8 @@ class RankPlan(BaseModel):
     measure: Measure
     profile: Profile | None
     pass_: Pass
+    batch_growth: int = 1
+    """Chosen per-replica batch / the one that the learning-rate rule takes for its base."""
 
     @property
     def tf_config(self) -> str | None:

@@ -43,8 +43,12 @@ def plan_launch(
     profile: Profile | None,
     pass_: Pass,
     hosts: Sequence[Host] | None = None,
+    case_id: str | None = None,
+    batch_growth: int = 1,
 ) -> list[RankPlan]:
     """Plans of all ranks of one launch of `case`, in rank order. `hosts`: in that order too; default: this machine.
+
+    `case_id`: of the case that was asked for, where `case` has numbers that were decided since.
 
     Raises ValueError when the host has too few cores, NoPortError when no port is free.
     """
@@ -56,7 +60,7 @@ def plan_launch(
     return [
         RankPlan(
             case=case,
-            case_id=case.id,
+            case_id=case_id or case.id,
             trial=trial,
             rank=rank,
             world=len(layouts),
@@ -83,6 +87,7 @@ def plan_launch(
             measure=measure,
             profile=profile,
             pass_=pass_,
+            batch_growth=batch_growth,
         )
         for rank, layout in enumerate(layouts)
     ]

@@ -3,6 +3,7 @@
 DIR/<run>/suite.yaml environment.json run.json
 DIR/<run>/<case id>/<trial>/record.json blocks.npz rank<r>/...     or failure.json in place of record.json
 DIR/<run>/<case id>/profile/rank<r>/plugins/profile/...
+DIR/<run>/<case id>/decided.json pilot/rank<r>/pilot.json       where the case left a number to a pilot launch
 """
 
 import datetime
@@ -23,6 +24,8 @@ FAILURE = "failure.json"
 RUN = "run.json"
 SUITE = "suite.yaml"
 ENVIRONMENT = "environment.json"
+PILOT = "pilot"
+"""The case's folder of a launch that decides what the case leaves open."""
 PROFILE = "profile"
 """Name of a record's file entry, and of the case's folder, that hold the profiled pass."""
 
@@ -85,6 +88,12 @@ class RunFolder:
 
     def profile(self, case_id: str) -> Path:
         return self.path / case_id / PROFILE
+
+    def case(self, case_id: str) -> Path:
+        return self.path / case_id
+
+    def pilot(self, case_id: str) -> Path:
+        return self.path / case_id / PILOT
 
     def write_record(self, record: Record) -> Path:
         """Put a record in its place, over an older one of the same trial; an older failure goes."""

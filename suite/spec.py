@@ -6,7 +6,7 @@ Everything here is data; expansion is in matrix.py, pruning in pruning.py, readi
 import hashlib
 import json
 import re
-from typing import Any, Literal, Self, get_args
+from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
@@ -48,6 +48,12 @@ def recordable(name: str) -> bool:
     return known and not _SECRET.search(name) and bool(re.fullmatch(r"[A-Z][A-Z0-9_]*", name))
 
 
+def _parts(annotation: Any) -> list[Any]:
+    """Types and words that an annotation allows: unions, literals and what carries metadata taken apart."""
+    inner = get_args(annotation)
+    return [part for each in inner for part in _parts(each)] if inner else [annotation]
+
+
 class Document(BaseModel):
     """Base of everything a suite file may hold: immutable, and an unknown key is an error."""
 
@@ -59,8 +65,9 @@ class Document(BaseModel):
         # A number of devices that YAML read as `true` or as a word is a mistake of the writer, not a 1.
         for name, value in data.items() if isinstance(data, dict) else ():
             if isinstance(value, bool | str) and name in cls.model_fields:
-                annotation = cls.model_fields[name].annotation
-                kinds = get_args(annotation) or (annotation,)
+                kinds = _parts(cls.model_fields[name].annotation)
+                if isinstance(value, str) and value in kinds:
+                    continue
                 if (int in kinds or float in kinds) and (isinstance(value, bool) or float not in kinds):
                     raise ValueError(f"{name}: got {value!r}, a {type(value).__name__}: a plain number is wanted")
         return data
@@ -105,7 +112,8 @@ class Case(Document):
     devices: int = Field(default=1, ge=1)
     hosts: int = Field(default=1, ge=1)
     ranks: Literal["host", "device"] = "device"
-    per_replica_batch: int | None = Field(default=None, ge=1)
+    per_replica_batch: Annotated[int, Field(ge=1)] | Literal["auto"] | None = None
+    """auto: chosen by a pilot launch, so that exposed communication is no more than `measure.exposed_share` of a step."""
     global_batch: int | None = Field(default=None, ge=1)
     precision: Precision = "float32"
     xla: Xla = "none"
@@ -116,7 +124,7 @@ class Case(Document):
     """The network that ranks are put on, or which of their hosts are neighbours; None: not told."""
     order: Order = "listed"
     """Order of hosts in the job: as the topology or the scheduler lists them, or neighbours together."""
-    accumulation: int = Field(default=1, ge=1)
+    accumulation: Annotated[int, Field(ge=1)] | Literal["auto"] = 1
     recompute: bool = False
     steps_per_call: int = Field(default=1, ge=1)
     input: Input = Input()
@@ -156,7 +164,13 @@ class Case(Document):
     def _one_batch_is_named(self) -> Self:
         if self.per_replica_batch is None and self.global_batch is None:
             raise ValueError("name per_replica_batch (weak scaling) or global_batch (strong scaling)")
+        if self.undecided and (self.global_batch is not None or len(self.undecided) > 1):
+            raise ValueError(
+                f"{self.undecided[0]}: auto goes with a number for the other of per_replica_batch and accumulation, "
+                "and without global_batch: one number is chosen, for weak scaling"
+            )
         if self.global_batch is not None:
+            assert isinstance(self.accumulation, int) and self.per_replica_batch != "auto"
             parts = self.devices * self.accumulation * (self.per_replica_batch or 1)
             if self.global_batch % parts or (self.per_replica_batch and self.global_batch != parts):
                 raise ValueError(
@@ -177,14 +191,34 @@ class Case(Document):
     def micro_batch(self) -> int:
         """Samples that one replica takes in one forward and backward pass."""
         if self.per_replica_batch is not None:
-            return self.per_replica_batch
+            return self._number("per_replica_batch")
         assert self.global_batch is not None
-        return self.global_batch // (self.devices * self.accumulation)
+        return self.global_batch // (self.devices * self.micro_batches)
+
+    @property
+    def micro_batches(self) -> int:
+        """Forward and backward passes of one replica in one optimiser step."""
+        return self._number("accumulation")
+
+    def _number(self, axis: str) -> int:
+        value = getattr(self, axis)
+        if not isinstance(value, int):
+            raise ValueError(f"{axis} of {self.title} is {value!r}: no pilot launch has decided it yet")
+        return value
+
+    @property
+    def undecided(self) -> tuple[str, ...]:
+        """Axes that a pilot launch is to decide."""
+        return tuple(axis for axis in ("per_replica_batch", "accumulation") if getattr(self, axis) == "auto")
+
+    def with_values(self, **values: Any) -> Self:
+        """The same case with other values, checked like any."""
+        return type(self).model_validate({**self.model_dump(), **values})
 
     @property
     def step_batch(self) -> int:
         """Planned samples of one optimiser step over all replicas."""
-        return self.micro_batch * self.devices * self.accumulation
+        return self.micro_batch * self.devices * self.micro_batches
 
     def axes(self) -> dict[str, Any]:
         """The axes whose value is not the default, as plain JSON data: what identifies the case."""
@@ -236,6 +270,8 @@ class Measure(Document):
     step_s: float | None = Field(default=None, gt=0)
     """Deadline of a steady step; default max(30 s, 20 medians)."""
     dropout: float | None = Field(default=None, ge=0, lt=1)
+    exposed_share: float = Field(default=0.1, gt=0, lt=1)
+    """Communication that `accumulation: auto` and `per_replica_batch: auto` leave exposed at most, of a step."""
 
     @model_validator(mode="after")
     def _max_trials_is_no_less(self) -> Self:

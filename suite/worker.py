@@ -86,6 +86,10 @@ def run(plan: RankPlan, strategy: "Strategy", events: EventLog) -> None:
         from tfscale.suite.timed import timed_pass
 
         timed_pass(job, events, phases)
+    elif plan.pass_ == "pilot":
+        from tfscale.suite.pilot import pilot_pass
+
+        pilot_pass(job, events)
     else:
         from tfscale.suite.profiling.capture import profiled_pass
 

@@ -3,39 +3,41 @@
 import contextlib
 from pathlib import Path
 
+from tfscale.suite.procstat import Process, parse
+
 PROC = Path("/proc")
 ACCELERATOR_DEVICES = ("/dev/nvidia", "/dev/accel", "/dev/kfd", "/dev/dri", "/dev/vfio")
 FROZEN_STATES = ("T", "t")
 """Stopped by a signal, stopped by a tracer."""
 
 
-def _stat(pid: int | str) -> list[str] | None:
-    """Fields of /proc/PID/stat from the state on (state, ppid, pgrp, session, ...), or None when it is gone."""
+def process(pid: int | str) -> Process | None:
+    """The process of that id, or None when it is gone."""
     try:
-        text = (PROC / str(pid) / "stat").read_text(errors="replace")
+        return parse((PROC / str(pid) / "stat").read_text(errors="replace"))
     except (FileNotFoundError, ProcessLookupError):
         return None
-    return text[text.rindex(")") + 2 :].split()
 
 
 def state(pid: int) -> str | None:
     """State letter of a process (R, S, D, T, Z, ...), or None when it is gone."""
-    fields = _stat(pid)
-    return fields[0] if fields else None
+    found = process(pid)
+    return found.state if found else None
 
 
 def parent_of(pid: int) -> int | None:
     """Process id of the parent, or None when the process is gone."""
-    fields = _stat(pid)
-    return int(fields[1]) if fields else None
+    found = process(pid)
+    return found.parent if found else None
 
 
 def session_members(session: int) -> list[int]:
     """Living processes of a session; zombies are not alive. A rank is the leader of a session of its own."""
     members = []
     for entry in PROC.iterdir():
-        if entry.name.isdigit() and (fields := _stat(entry.name)) and int(fields[3]) == session and fields[0] != "Z":
-            members.append(int(entry.name))
+        found = process(entry.name) if entry.name.isdigit() else None
+        if found and found.session == session and found.state != "Z":
+            members.append(found.pid)
     return members
 
 

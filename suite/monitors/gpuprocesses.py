@@ -7,7 +7,7 @@ then none of the run's own is among them, which is for the check to see.
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tfscale.suite.monitors.processes import Process, parse
+from tfscale.suite.procstat import Process, parse
 from tfscale.suite.sources.base import Source
 
 Listed = Mapping[str, Sequence[Mapping[str, Any]]]

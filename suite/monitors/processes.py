@@ -7,46 +7,14 @@ Threads of the kernel work for everybody and count for nobody. Everything else i
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tfscale.suite.monitors.procfiles import JIFFIES
+from tfscale.suite.procstat import Process, parse
 from tfscale.suite.sources.base import Source
 
 NAMED = 5
 """Foreign processes that are named; the others are in the sum."""
-_KERNEL_THREAD = 0x00200000
-"""PF_KTHREAD of the kernel's include/linux/sched.h, in the flags of /proc/PID/stat."""
-
-
-@dataclass(frozen=True, slots=True)
-class Process:
-    """One line of /proc/PID/stat."""
-
-    pid: int
-    name: str
-    parent: int
-    session: int
-    started: int
-    """Jiffies after boot: with the process id it tells a process from a later one that got its number."""
-    cpu_s: float
-    kernel: bool
-
-
-def parse(text: str) -> Process:
-    """A process from its /proc/PID/stat; the name may hold spaces and brackets. Raises ValueError, IndexError."""
-    opening, closing = text.index("("), text.rindex(")")
-    fields = text[closing + 2 :].split()
-    return Process(
-        pid=int(text[:opening]),
-        name=text[opening + 1 : closing],
-        parent=int(fields[1]),
-        session=int(fields[3]),
-        started=int(fields[19]),
-        cpu_s=(int(fields[11]) + int(fields[12])) / JIFFIES,
-        kernel=bool(int(fields[6]) & _KERNEL_THREAD),
-    )
 
 
 def own_and_suite(

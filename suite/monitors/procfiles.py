@@ -3,11 +3,10 @@
 Formats: the kernel's Documentation/filesystems/proc.rst and admin-guide/iostats.rst.
 """
 
-import os
 from collections.abc import Iterable
 
-JIFFIES = os.sysconf("SC_CLK_TCK")
-"""A second in the units of CPU time of /proc: 100 on every architecture of today."""
+from tfscale.suite.procstat import JIFFIES
+
 SECTOR_BYTES = 512
 """/proc/diskstats counts these, whatever the disk's own sectors are."""
 KIB = 1024

@@ -70,7 +70,7 @@ class SyntheticFeed(Feed):
     def _rows(self, replica: int) -> "dict[str, NDArray[Any]]":
         """This replica's rows of every batch of the pool: feature name -> [pool, B, ...]."""
         case = self._case
-        size = case.micro_batch * case.accumulation
+        size = case.micro_batch * case.micro_batches
         taken = slice(replica * size, (replica + 1) * size)
         batches = [
             self._workload.synthetic(
@@ -122,7 +122,7 @@ class FilesFeed(Feed):
             seed=case.seed,
             shards=case.devices,
             index=replica,
-            batch=case.micro_batch * case.accumulation,
+            batch=case.micro_batch * case.micro_batches,
         )
 
 

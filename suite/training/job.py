@@ -52,11 +52,11 @@ class Job:
     def options(self) -> StepOptions:
         case = self.plan.case
         optimizer = self._workload.optimizer
-        factor = self.session.averaged * case.accumulation
+        factor = self.session.averaged * case.micro_batches * self.plan.batch_growth
         return StepOptions(
             optimizer=optimizer,
             learning_rate=scaled_learning_rate(optimizer.learning_rate, case.learning_rate_rule, factor),
-            accumulation=case.accumulation,
+            accumulation=case.micro_batches,
             cluster=case.xla == "cluster",
             loss_scaling=case.precision == "mixed_float16",
             update=update_of(case, self.session),

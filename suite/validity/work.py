@@ -11,7 +11,7 @@ from tfscale.suite.validity.base import Evidence
 def samples(evidence: Evidence) -> Iterator[Check]:
     """Counted samples a step = planned batch; with the record's invariant, throughput x step time = planned batch."""
     case, counted = evidence.case, evidence.timing.global_batch
-    planned = case.step_batch if evidence.strategy.synchronous else case.micro_batch * case.accumulation
+    planned = case.step_batch if evidence.strategy.synchronous else case.micro_batch * case.micro_batches
     yield Check(
         name="samples",
         status="VALID" if np.isclose(counted, planned, rtol=1e-9) else "INVALID",

@@ -10,7 +10,8 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 import tree
 
-from tfscale.suite.monitors.processes import Accounts, Process, foreign_over, own_and_suite, parse
+from tfscale.suite.monitors.processes import Accounts, foreign_over, own_and_suite
+from tfscale.suite.procstat import Process, parse
 from tfscale.suite.sources.files import Files
 
 HZ = os.sysconf("SC_CLK_TCK")
@@ -27,12 +28,12 @@ def stat(
 
 def test_a_name_may_hold_anything() -> None:
     found = parse(stat(7, 3, 5, 30, name="a) (b 1 2", started=99))
-    assert found == Process(7, "a) (b 1 2", parent=3, session=5, started=99, cpu_s=30 / HZ, kernel=False)
+    assert found == Process(7, "a) (b 1 2", "S", parent=3, session=5, started=99, cpu_s=30 / HZ, kernel=False)
     assert parse(stat(7, 2, 0, flags=KTHREAD | 0x40)).kernel
 
 
 def table(*rows: tuple[int, int, int]) -> dict[int, Process]:
-    return {pid: Process(pid, "x", parent, session, 1, 0.0, False) for pid, parent, session in rows}
+    return {pid: Process(pid, "x", "S", parent, session, 1, 0.0, False) for pid, parent, session in rows}
 
 
 # shell 10 -> harness 20 -> sampler 21, warm parent 30 -> ranks 40, 41 (sessions of their own), one just forked 42
