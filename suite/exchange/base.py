@@ -10,7 +10,7 @@ same code then runs over tf.distribute, over part of the replicas, and without a
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from tfscale.suite import registry
 from tfscale.suite.exchange.parse import parse
@@ -27,6 +27,9 @@ class Exchange(ABC):
     name: ClassVar[str]
     tolerance: ClassVar[float] = 0.0
     """Relative error that the self-check allows on top of rounding: 0 for exact exchanges."""
+    moves: ClassVar[Literal["all", "some"]] = "all"
+    """What one step moves of a large dense gradient. all: every element, to the mean within `tolerance`. some: part of
+    the elements, each to the mean within `tolerance`, and the others not at all; they come in later steps."""
     exact: ClassVar[bool] = True
     """Whether the mean is that of `none` up to the order of float32 sums; a lossy exchange is judged by its loss curve."""
 

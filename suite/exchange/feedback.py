@@ -13,6 +13,7 @@ Usage, in the methods of an exchange:
 """
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -38,20 +39,20 @@ class Feedback:
         self._vectors[wire.local] += 1
         return f"residual/{number}"
 
-    def residual(self, wire: "Wire", key: str, like: Any) -> Any:
-        """This replica's residual of that key, a variable of the shape of `like`, zeros at first."""
+    def residual(self, wire: "Wire", key: str, shape: Sequence[int]) -> Any:
+        """This replica's residual of that key: a float32 variable, zeros at first."""
         own = self._residuals.setdefault(wire.local, {})
         if key not in own:
-            own[key] = self._exchange.kept(wire, key, [int(size) for size in like.shape])
+            own[key] = self._exchange.kept(wire, key, [int(size) for size in shape])
         return own[key]
 
     def correct(self, wire: "Wire", key: str, gradient: Any) -> Any:
         """The gradient and what earlier steps did not send of theirs."""
-        return gradient + self.residual(wire, key, gradient)
+        return gradient + self.residual(wire, key, gradient.shape)
 
     def keep(self, wire: "Wire", key: str, corrected: Any, sent: Any) -> None:
         """Keep what was not sent for the next step."""
-        self.residual(wire, key, corrected).assign(left(corrected, sent))
+        self.residual(wire, key, corrected.shape).assign(left(corrected, sent))
 
     def settle(self, replica: int, skipped: Any) -> None:
         """To be called from `Exchange.settle`: what a skipped step left is no error, so the residuals become 0."""

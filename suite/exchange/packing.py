@@ -35,10 +35,10 @@ def in_groups(flat: Any, shape: Sequence[int], least: int = 1) -> Any:
 
 
 def flat_of(groups: Any, elements: int) -> Any:
-    """The first `elements` of what `in_groups` made, as a flat vector."""
+    """The first `elements` of what `in_groups` made, as a flat vector; outside of XLA it shares the memory."""
     import tensorflow as tf
 
-    return tf.reshape(groups, [-1])[:elements]
+    return tf.slice(tf.reshape(groups, [-1]), [0], [elements])
 
 
 def pack_bytes(codes: Any) -> Any:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import tensorflow as tf
 
 from tfscale.suite.exchange.base import Exchange
+from tfscale.suite.exchange.compiled import NAME as exchange_functions
 from tfscale.suite.training import xla as xla_values
 from tfscale.suite.training.accumulate import LossAndGradients, accumulate, differentiate
 from tfscale.suite.training.optimizers import Update, Updater, clip_scale, create_slots, rule_of
@@ -87,7 +88,7 @@ class TrainStep:
 
     def clusters(self, graph: Any) -> int:
         """Compiled functions of the traced step that hold model code."""
-        return xla_values.count_must_compile(graph, but="by_formula")
+        return xla_values.count_must_compile(graph, "by_formula", exchange_functions)
 
     def _gradient_function(self, replica: int) -> Callable[[Batch, Any], LossAndGradients]:
         variables = self._own_variables[replica]
