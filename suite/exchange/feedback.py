@@ -72,8 +72,12 @@ class Feedback:
 
 
 def left(corrected: Any, sent: Any) -> Any:
-    """corrected - sent, with 0 where that is not finite: a NaN of one step must not come back in all later ones."""
+    """What was not sent: corrected - sent, with 0 where that is not finite."""
+    return finite(corrected - sent)
+
+
+def finite(values: Any) -> Any:
+    """`values`, with 0 for infinities and NaN: one of a single step must not come back in all later ones."""
     import tensorflow as tf
 
-    difference = corrected - sent
-    return tf.where(tf.math.is_finite(difference), difference, tf.zeros_like(difference))
+    return tf.where(tf.math.is_finite(values), values, tf.zeros_like(values))

@@ -11,7 +11,7 @@ from typing import Any
 from tfscale.suite.exchange import noise
 from tfscale.suite.exchange.compiled import compiled
 from tfscale.suite.exchange.dense import FlatExchange
-from tfscale.suite.exchange.feedback import Feedback, left
+from tfscale.suite.exchange.feedback import Feedback, finite
 from tfscale.suite.exchange.packing import WORD_BYTES, flat_of, groups_of
 from tfscale.suite.exchange.wire import Wire
 
@@ -77,7 +77,7 @@ def encode(flat: Any, residual: Any, number: Any, seed: int, run: int) -> tuple[
     # A pick beyond the end is a zero, so that the elements of the last run are no likelier than others.
     values = tf.where(places < elements, own + tf.gather(residual, places), tf.zeros_like(own))
     whole = tf.pad(flat, [[0, filled - elements]]) if filled > elements else flat
-    return places, values, left(whole + residual, tf.zeros([]))
+    return places, values, finite(whole + residual)
 
 
 def places_of(key: Any, runs: int, run: int) -> Any:

@@ -25,7 +25,7 @@ def effective(xla: Xla, must_compile: int, log: str | None) -> dict[str, Any]:
 
     Args:
         xla: as requested.
-        must_compile: functions of the traced step, updates and exchanges left out, that TensorFlow must compile or refuse to run.
+        must_compile: functions of the traced step that TensorFlow must compile or refuse to run (no updates, no exchanges).
         log: the rank's log, or None where there is none.
     """
     if xla == "none":
