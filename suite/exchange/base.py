@@ -39,7 +39,7 @@ class Exchange(ABC):
 
     def __init__(self) -> None:
         self._session: Session | None = None
-        self._kept: dict[str, Any] = {}
+        self._kept: dict[str, dict[int, Any]] = {}
 
     def build(self, session: "Session", variables: Sequence[Any]) -> None:
         """Called once before tracing, under the strategy's scope, with the variables whose gradients will come."""
@@ -49,15 +49,17 @@ class Exchange(ABC):
         """This replica's own float32 variable of that name, zeros at first; made when it is first asked for.
 
         Made while the step is traced and not in `build`, because only then is it known which gradients are sparse: a
-        residual beside an embedding table would double its memory for nothing.
+        residual beside an embedding table would double its memory for nothing. Each replica makes its own: in replica
+        context, outside of the traced function, no strategy makes a variable of several parts.
         """
         import tensorflow as tf
 
         assert self._session is not None, "build comes first"
-        if name not in self._kept:
+        own = self._kept.setdefault(name, {})
+        if wire.local not in own:
             with tf.init_scope():
-                self._kept[name] = tf.Variable(tf.zeros(shape), trainable=False, name=f"exchange/{name}")
-        return self._session.components(self._kept[name])[wire.local]
+                own[wire.local] = tf.Variable(tf.zeros(shape), trainable=False, name=f"exchange/{name}")
+        return own[wire.local]
 
     @abstractmethod
     def reduce(self, wire: "Wire", gradients: Sequence[Any], riders: Any) -> tuple[list[Any], Any]:
@@ -81,9 +83,7 @@ class Exchange(ABC):
 
     def state(self, replica: int) -> list[Any]:
         """The plain variables that hold the state of local replica number `replica`, to be saved in checkpoints."""
-        return (
-            [self._session.components(variable)[replica] for variable in self._kept.values()] if self._session else []
-        )
+        return [own[replica] for own in self._kept.values() if replica in own]
 
 
 def create(text: str) -> Exchange:

@@ -17,7 +17,7 @@ def kept_back(world: Lockstep, elements: int) -> Any:
     """The sum over replicas of what they keep: of their own gradients, and of the part of the sum that each encodes."""
     total = np.zeros(elements)
     for replica, exchange in enumerate(world.exchanges):
-        kept = {name: np.asarray(value).ravel() for name, value in exchange._kept.items()}
+        kept = {name: np.asarray(own[replica]).ravel() for name, own in exchange._kept.items()}
         total += kept["residual/0"][:elements]
         if "residual/1" in kept:
             part = kept["residual/1"]

@@ -50,7 +50,11 @@ def sums(world: Lockstep, *shares: list[float], skipped: float = 0.0) -> list[fl
 
 def kept(world: Lockstep) -> list[float]:
     """What is saved in checkpoints: two residuals of one element each a replica."""
-    return [variable.numpy().item() for exchange in world.exchanges for variable in exchange.state(0)]
+    return [
+        variable.numpy().item()
+        for replica, exchange in enumerate(world.exchanges)
+        for variable in exchange.state(replica)
+    ]
 
 
 def test_what_was_not_sent_comes_later() -> None:
