@@ -40,6 +40,8 @@ class RandomK(FlatExchange):
         self._feedback = Feedback(self)
 
     def combine_flat(self, wire: Wire, flat: Any) -> Any:
+        if wire.replicas == 1:
+            return flat
         import tensorflow as tf
 
         elements = int(flat.shape[0])
