@@ -30,6 +30,8 @@ class Exchange(ABC):
     moves: ClassVar[Literal["all", "some"]] = "all"
     """What one step moves of a large dense gradient. all: every element, to the mean within `tolerance`. some: part of
     the elements, each to the mean within `tolerance`, and the others not at all; they come in later steps."""
+    cycle: int = 1
+    """Steps after which all that was handed in has been applied; the self-check looks after that many."""
     exact: ClassVar[bool] = True
     """Whether the mean is that of `none` up to the order of float32 sums; a lossy exchange is judged by its loss curve."""
 
@@ -73,6 +75,15 @@ class Exchange(ABC):
 
         Returns:
             The same structure: means of the gradients (sparse ones as IndexedSlices or dense), and the summed vector.
+        """
+
+    def after_update(self, wire: "Wire", variables: Sequence[Any], updates: Any) -> None:
+        """Called once a step in replica context, after the update; for exchanges of weights instead of gradients.
+
+        Args:
+            wire: the one of this step's `reduce`.
+            variables: this replica's own plain variables, to be changed in place.
+            updates: integer scalar, the number of this step's update, from 1; a skipped step's comes again.
         """
 
     def settle(self, replica: int, skipped: Any) -> None:

@@ -81,9 +81,10 @@ class TrainStep:
         riders = tf.stack([loss * share, samples, control if replica == 0 else tf.zeros([]), overflow])
         wire = self._session.wire()
         means, sums = self.exchange.reduce(wire, gradients, riders)
-        self.payload_bytes = wire.payload_bytes
         skipped = self._update(replica, means, sums[3], applied)
+        self.exchange.after_update(wire, self._own_variables[replica], applied + 1)
         self.exchange.settle(replica, skipped)
+        self.payload_bytes = wire.payload_bytes
         return StepOutput(loss=sums[0], samples=sums[1], skipped=skipped, control=sums[2])
 
     def clusters(self, graph: Any) -> int:
