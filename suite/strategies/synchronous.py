@@ -10,6 +10,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from tfscale.suite.exchange.groupwire import Groups
 from tfscale.suite.exchange.strategywire import StrategyWire
 from tfscale.suite.exchange.wire import Wire
 from tfscale.suite.rankfiles import SelfCheck
@@ -26,12 +27,13 @@ STEP, SAMPLES, LOSS, SKIPPED, CONTROL = range(5)
 class SynchronousSession(Session):
     """Wraps a tf.distribute strategy with replica threads or one replica."""
 
-    def __init__(self, strategy: Any, first_replica: int) -> None:
+    def __init__(self, strategy: Any, first_replica: int, collective: str = "auto") -> None:
         self.strategy = strategy
         self.replicas = strategy.num_replicas_in_sync
         self.devices: tuple[str, ...] = strategy.extended.worker_devices
         self.local_replicas = len(self.devices)
         self.first_replica = first_replica
+        self.groups = Groups(self.devices, collective)
 
     def scope(self) -> AbstractContextManager[Any]:
         scope: AbstractContextManager[Any] = self.strategy.scope()
