@@ -25,9 +25,9 @@ class Exchange(ABC):
     """One way to combine gradients. One instance serves one set of variables; its file imports TensorFlow in methods."""
 
     name: ClassVar[str]
-    tolerance: ClassVar[float] = 0.0
+    tolerance: float = 0.0
     """Relative error that the self-check allows on top of rounding: 0 for exact exchanges."""
-    exact: ClassVar[bool] = True
+    exact: bool = True
     """Whether the mean is that of `none` up to the order of float32 sums; a lossy exchange is judged by its loss curve."""
 
     def refuses(self, case: "Case") -> str | None:
