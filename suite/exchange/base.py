@@ -25,14 +25,14 @@ class Exchange(ABC):
     """One way to combine gradients. One instance serves one set of variables; its file imports TensorFlow in methods."""
 
     name: ClassVar[str]
-    tolerance: ClassVar[float] = 0.0
+    tolerance: float = 0.0
     """Relative error that the self-check allows on top of rounding: 0 for exact exchanges."""
-    moves: ClassVar[Literal["all", "some"]] = "all"
+    moves: Literal["all", "some"] = "all"
     """What one step moves of a large dense gradient. all: every element, to the mean within `tolerance`. some: part of
     the elements, each to the mean within `tolerance`, and the others not at all; they come in later steps."""
     cycle: int = 1
     """Steps after which all that was handed in has been applied; the self-check looks after that many."""
-    exact: ClassVar[bool] = True
+    exact: bool = True
     """Whether the mean is that of `none` up to the order of float32 sums; a lossy exchange is judged by its loss curve."""
 
     def refuses(self, case: "Case") -> str | None:

@@ -15,6 +15,7 @@ from typing import Any
 
 from tfscale.suite.exchange.arguments import whole
 from tfscale.suite.exchange.base import Exchange
+from tfscale.suite.exchange.dense import joined, parted
 from tfscale.suite.exchange.feedback import Feedback
 from tfscale.suite.exchange.none import NoCompression
 from tfscale.suite.exchange.wire import Wire
@@ -61,7 +62,7 @@ class Deferred(Exchange):
         """Means of what was added up, in every k-th step, else zeros."""
         import tensorflow as tf
 
-        flat = tf.concat([tf.reshape(gradient, [-1]) for gradient in gradients], 0)
+        flat = joined(gradients)
         pending = self._feedback.residual(wire, PENDING, flat.shape)
         total = pending + flat
         steps = self.kept(wire, "steps", [])
@@ -72,5 +73,4 @@ class Deferred(Exchange):
         mean = tf.cond(due, lambda: now.sum([total], 0)[0], lambda: tf.zeros_like(total))
         pending.assign(tf.where(due, tf.zeros_like(total), total))
         steps.assign(tf.where(due, 0.0, step))
-        parts = tf.split(mean, [int(gradient.shape.num_elements()) for gradient in gradients])
-        return [tf.reshape(part, gradient.shape) for part, gradient in zip(parts, gradients, strict=True)]
+        return parted(mean, gradients)

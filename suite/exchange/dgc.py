@@ -15,17 +15,18 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tfscale.suite.exchange.arguments import at_least_zero, share, whole
-from tfscale.suite.exchange.dense import FlatExchange
+from tfscale.suite.exchange.dense import DenseExchange, joined, parted
 from tfscale.suite.exchange.feedback import Feedback
 from tfscale.suite.exchange.selection import as_words, how_many, largest, sum_of, without
 from tfscale.suite.exchange.topk import DENSEST
 from tfscale.suite.exchange.wire import Wire
 
+RESIDUAL, VELOCITY = "residual", "velocity"
 WARM_UP_RATIOS = (0.25, 0.0625, 0.015625, 0.00390625)
 """Shares sent in the stages of the paper's warm-up: sparsity 75 %, 93.75 %, 98.4375 %, 99.6 %."""
 
 
-class Dgc(FlatExchange):
+class Dgc(DenseExchange):
     """`dgc(ratio=0.001, momentum=0.9, clip=0, warm_up=0)`.
 
     `clip`: norm above which gradients are clipped (0: never), that of all large dense gradients together; each replica
@@ -56,32 +57,33 @@ class Dgc(FlatExchange):
                     means[place] = self._with_momentum(wire, place, means[place])
         return means, summed
 
-    def combine_flat(self, wire: Wire, flat: Any) -> Any:
+    def combine(self, wire: Wire, places: Sequence[int], gradients: Sequence[Any]) -> list[Any]:
         import tensorflow as tf
 
-        key = self._feedback.key(wire)
         with tf.name_scope("exchange/encode"):
+            flat = joined(gradients)
             gradient = clipped(flat, self._clip / math.sqrt(wire.replicas)) if self._clip else flat
-            velocity = self._feedback.residual(wire, _velocity(key), flat.shape)
+            velocity = self._feedback.residual(wire, VELOCITY, flat.shape)
             moved = velocity * self._momentum + gradient
-            corrected = self._feedback.correct(wire, key, moved)
-        mean, moved_left, left = self._staged(wire, key, moved, corrected)
+            corrected = self._feedback.correct(wire, RESIDUAL, moved)
+        mean, moved_left, left = self._staged(wire, moved, corrected)
         with tf.name_scope("exchange/encode"):
-            self._feedback.keep(wire, _velocity(key), moved_left, tf.zeros([]))
-            self._feedback.keep(wire, key, left, tf.zeros([]))
-        return mean
+            self._feedback.keep(wire, VELOCITY, moved_left, tf.zeros([]))
+            self._feedback.keep(wire, RESIDUAL, left, tf.zeros([]))
+        with tf.name_scope("exchange/decode"):
+            return parted(mean, gradients)
 
     def settle(self, replica: int, skipped: Any) -> None:
         self._feedback.settle(replica, skipped)
 
-    def _staged(self, wire: Wire, key: str, moved: Any, corrected: Any) -> tuple[Any, Any, Any]:
+    def _staged(self, wire: Wire, moved: Any, corrected: Any) -> tuple[Any, Any, Any]:
         """`_send` with the number of elements of the stage that this step is in."""
         import tensorflow as tf
 
         if not self._warm_up:
             return self._send(wire, moved, corrected, self._ratio)
         ends, ratios = stages(self._ratio, self._warm_up)
-        step = self.kept(wire, f"{key}/step", [])
+        step = self.kept(wire, "step", [])
         stage = tf.reduce_sum(tf.cast(tf.greater_equal(step, tf.constant(ends, tf.float32)), tf.int32))
         step.assign(tf.minimum(step + 1.0, float(self._warm_up)))
 
@@ -105,9 +107,11 @@ class Dgc(FlatExchange):
             return sum_of(gathered, elements), without(moved, indices), without(corrected, indices)
 
     def _with_momentum(self, wire: Wire, place: int, mean: Any) -> Any:
-        velocity = self._feedback.residual(wire, f"momentum/{place}", mean.shape)
-        moved = velocity * self._momentum + mean
-        velocity.assign(moved)
+        import tensorflow as tf
+
+        key = f"momentum/{place}"
+        moved = self._feedback.residual(wire, key, mean.shape) * self._momentum + mean
+        self._feedback.keep(wire, key, moved, tf.zeros([]))
         return moved
 
 
@@ -124,7 +128,3 @@ def clipped(vector: Any, limit: float) -> Any:
 
     norm = tf.norm(vector)
     return vector * tf.where(tf.math.is_finite(norm), tf.minimum(1.0, limit / norm), norm * 0.0)
-
-
-def _velocity(key: str) -> str:
-    return f"velocity/{key}"

@@ -21,7 +21,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tfscale.suite.exchange.arguments import whole
-from tfscale.suite.exchange.dense import DenseExchange
+from tfscale.suite.exchange.dense import DenseExchange, joined, parted
 from tfscale.suite.exchange.feedback import Feedback
 from tfscale.suite.exchange.wire import Wire
 
@@ -118,12 +118,8 @@ def orthonormal(columns: Any) -> Any:
 
 def sum_together(wire: Wire, tensors: Sequence[Any]) -> list[Any]:
     """Sums over replicas of all tensors, in one collective."""
-    import tensorflow as tf
-
-    shapes = [tensor.shape for tensor in tensors]
-    [summed] = wire.sum([tf.concat([tf.reshape(tensor, [-1]) for tensor in tensors], 0)], 0)
-    parts = tf.split(summed, [int(shape.num_elements()) for shape in shapes])
-    return [tf.reshape(part, shape) for part, shape in zip(parts, shapes, strict=True)]
+    (summed,) = wire.sum([joined(tensors)], 0)
+    return parted(summed, tensors)
 
 
 def _residual(place: int) -> str:
