@@ -27,7 +27,7 @@ class Exchange(ABC):
     name: ClassVar[str]
     tolerance: ClassVar[float] = 0.0
     """Relative error that the self-check allows on top of rounding: 0 for exact exchanges."""
-    moves: ClassVar[Literal["all", "some"]] = "all"
+    moves: Literal["all", "some"] = "all"
     """What one step moves of a large dense gradient. all: every element, to the mean within `tolerance`. some: part of
     the elements, each to the mean within `tolerance`, and the others not at all; they come in later steps."""
     exact: ClassVar[bool] = True
