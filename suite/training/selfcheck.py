@@ -29,26 +29,34 @@ KINDS = ("dense", "sparse", "large dense")
 
 
 def check_aggregation(session: "Session", exchange_name: str) -> SelfCheck:
-    """One step of SGD at learning rate 1 on dense and sparse probes, through an exchange of that name."""
+    """A step of SGD at learning rate 1 on dense and sparse probes, through an exchange of that name.
+
+    An exchange that lets gradients wait is given the same ones until all has arrived, and judged by its mean step.
+    """
     if session.averaged == 1:
         return SelfCheck(passed=None, detail="one replica: there is nothing to combine")
     exchange = create(exchange_name)
     with session.scope():
         shapes = (DENSE, [session.replicas + 1, 2], LARGE)
         probes = [tf.Variable(tf.zeros(shape)) for shape in shapes]
+        updates = tf.Variable(tf.zeros([], tf.int64))
         exchange.build(session, probes)
     own = [[session.components(probe)[r] for probe in probes] for r in range(session.local_replicas)]
+    own_updates = session.components(updates)
     updater = Updater(Sgd(1.0, {}), "kernels")
 
     def step(replica: Any) -> Any:
         gradients = shares(replica, session.replicas)
-        means, _ = exchange.reduce(session.wire(), gradients, tf.zeros([4]))
-        variables = own[session.local_index()]
+        wire, local = session.wire(), session.local_index()
+        means, _ = exchange.reduce(wire, gradients, tf.zeros([4]))
+        variables = own[local]
         session.update(updater, variables, [[] for _ in variables], means, tf.zeros([], tf.int64), None)
+        exchange.after_update(wire, variables, own_updates[local].assign_add(1))
+        exchange.settle(local, tf.zeros([]))
         return [tf.identity(variable) for variable in variables]
 
-    results = session.run_once(step, lambda replica: tf.constant(float(replica)))
-    moved = [[-np.asarray(part) for part in result] for result in results]
+    results = session.run_once(step, lambda replica: tf.constant(float(replica)), times=exchange.cycle)
+    moved = [[-np.asarray(part) / exchange.cycle for part in result] for result in results]
     return judge(moved, session.first_replica, session.replicas, exchange.tolerance, exchange.moves)
 
 
