@@ -28,7 +28,9 @@ def shares(replicas: int, seed: int) -> list[list[Any]]:
 
 
 def kept(world: Lockstep, name: str) -> Any:
-    return sum(np.asarray(exchange._kept[name][replica], np.float64) for replica, exchange in enumerate(world.exchanges))
+    return sum(
+        np.asarray(exchange._kept[name][replica], np.float64) for replica, exchange in enumerate(world.exchanges)
+    )
 
 
 def means(world: Lockstep, handed: list[list[Any]], skipped: float = 0.0) -> list[Any]:
@@ -128,7 +130,8 @@ def test_a_skipped_step_leaves_nothing() -> None:
 
 
 @pytest.mark.parametrize(
-    "argument", ["ratio=0", "ratio=0.5", "momentum=1", "momentum=-0.1", "clip=-1", "clip=inf", "warm_up=-1", "warm_up=1.5"]
+    "argument",
+    ["ratio=0", "ratio=0.5", "momentum=1", "momentum=-0.1", "clip=-1", "clip=inf", "warm_up=-1", "warm_up=1.5"],
 )
 def test_arguments(argument: str) -> None:
     with pytest.raises(ValueError, match=argument.partition("=")[0] + " is"):

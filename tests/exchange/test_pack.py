@@ -47,7 +47,9 @@ def gradients(replicas: int) -> list[list[Any]]:
     def one() -> list[Any]:
         dense = [rng.normal(size=shape).astype(np.float32) for shape in ((4,), (1024,), (8,), (3, 500))]
         sparse = [
-            tf.IndexedSlices(tf.constant(rng.normal(size=(2, 5)), tf.float32), tf.constant([1, row]), tf.constant([9, 5]))
+            tf.IndexedSlices(
+                tf.constant(rng.normal(size=(2, 5)), tf.float32), tf.constant([1, row]), tf.constant([9, 5])
+            )
             for row in (1, 7)
         ]
         return [dense[0], sparse[0], *dense[1:], sparse[1]]
@@ -105,7 +107,9 @@ def test_riders_travel_where_nothing_is_dense(exchange: str, sent: list[Any]) ->
     assert np.asarray(results[1][1]).tolist() == [2.0] * 4
 
 
-@pytest.mark.parametrize("text", ["pack(mib=-1)", "pack(mib=true)", "pack(mib=inf)", "priority(large=0)", "priority(large=1.5)"])
+@pytest.mark.parametrize(
+    "text", ["pack(mib=-1)", "pack(mib=true)", "pack(mib=inf)", "priority(large=0)", "priority(large=1.5)"]
+)
 def test_arguments(text: str) -> None:
-    with pytest.raises(ValueError, match="(mib|large) is"):
+    with pytest.raises(ValueError, match=r"(mib|large) is"):
         create(text)

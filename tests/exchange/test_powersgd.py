@@ -32,7 +32,9 @@ def matrices(replicas: int, seed: int, rank: int | None = None, scale: float = 1
 
 def kept(world: Lockstep, name: str) -> Any:
     """The sum over replicas of a state."""
-    return sum(np.asarray(exchange._kept[name][replica], np.float64) for replica, exchange in enumerate(world.exchanges))
+    return sum(
+        np.asarray(exchange._kept[name][replica], np.float64) for replica, exchange in enumerate(world.exchanges)
+    )
 
 
 def means(world: Lockstep, shares: list[list[Any]], skipped: float = 0.0) -> Any:

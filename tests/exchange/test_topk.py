@@ -32,7 +32,10 @@ def flat(gradients: Any) -> Any:
 
 
 def kept(world: Lockstep) -> Any:
-    return sum(np.asarray(exchange._kept["residual/0"][replica], np.float64) for replica, exchange in enumerate(world.exchanges))
+    return sum(
+        np.asarray(exchange._kept["residual/0"][replica], np.float64)
+        for replica, exchange in enumerate(world.exchanges)
+    )
 
 
 def means(world: Lockstep, handed: list[list[Any]], skipped: float = 0.0) -> Any:
