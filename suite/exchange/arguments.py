@@ -23,7 +23,7 @@ def at_least_zero(name: str, value: Any, below: float = math.inf) -> float:
     if _is_number(value) and 0 <= value < below:
         return float(value)
     limit = "" if below == math.inf else f" and below {below:g}"
-    raise TypeError(f"{name} is {value!r}, and must be a number of 0 or more{limit}")
+    raise TypeError(f"{name} is {value!r}, and must be a finite number of 0 or more{limit}")
 
 
 def _is_number(value: Any) -> bool:

@@ -58,5 +58,5 @@ def test_three_replicas_over_eight_steps() -> None:
 
 @pytest.mark.parametrize("every", ["1", "0", "8.0", "true"])
 def test_arguments(every: str) -> None:
-    with pytest.raises(ValueError, match="every is .*2 or more"):
+    with pytest.raises(ValueError, match=r"every is .*2 or more"):
         create(f"local_sgd(every={every})")
