@@ -71,7 +71,7 @@ def test_a_rank_that_suffices_gives_the_mean() -> None:
     for seed in (0, 1):
         shares = matrices(3, seed, rank=1)
         exact = sum(share[0].astype(np.float64) for share in shares)
-        np.testing.assert_allclose(means(world, shares), exact, rtol=0, atol=1e-5 * np.abs(exact).max())
+        np.testing.assert_allclose(means(world, shares), exact, rtol=0, atol=1e-4 * np.abs(exact).max())
 
 
 @pytest.mark.parametrize("replicas", [2, 3])
@@ -123,7 +123,7 @@ def test_a_gradient_of_zeros_leaves_nothing_stuck() -> None:
         np.testing.assert_array_equal(means(world, zeros), np.zeros((M, N)))
     shares = matrices(2, 0, rank=1)
     exact = shares[0][0] + shares[1][0]
-    np.testing.assert_allclose(means(world, shares), exact, rtol=0, atol=1e-5 * np.abs(exact).max())
+    np.testing.assert_allclose(means(world, shares), exact, rtol=0, atol=1e-4 * np.abs(exact).max())
     means(world, matrices(2, 1, rank=1))  # the rank falls to 2, then rises again
     came, handed = np.zeros((M, N)), np.zeros((M, N))
     for step in range(40):
