@@ -10,6 +10,7 @@ same code then runs over tf.distribute, over part of the replicas, and without a
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from tfscale.suite import registry
@@ -60,7 +61,8 @@ class Exchange(ABC):
         own = self._kept.setdefault(name, {})
         if wire.local not in own:
             with tf.init_scope():
-                own[wire.local] = tf.Variable(tf.zeros(shape), trainable=False, name=f"exchange/{name}")
+                zeros = tf.zeros(shape)
+            own[wire.local] = _plain_variable(zeros, f"exchange/{name}")
         return own[wire.local]
 
     @abstractmethod
@@ -95,6 +97,21 @@ class Exchange(ABC):
     def state(self, replica: int) -> list[Any]:
         """The plain variables that hold the state of local replica number `replica`, to be saved in checkpoints."""
         return [own[replica] for own in self._kept.values() if replica in own]
+
+
+def _plain_variable(value: Any, name: str) -> Any:
+    """A variable where `value` lies, made in a thread of its own, where neither a strategy nor a trace intervenes.
+
+    One that replica context makes while a function is traced counts as that function's, which is then traced again.
+    """
+    import tensorflow as tf
+
+    def make() -> Any:
+        with tf.device(value.device):
+            return tf.Variable(value, trainable=False, name=name)
+
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(make).result()
 
 
 def create(text: str) -> Exchange:
