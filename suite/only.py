@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+from tfscale.suite.exchange.parse import split_outside
 from tfscale.suite.spec import Case
 from tfscale.suite.suitefile import AXES, unknown_key
 
@@ -19,14 +20,12 @@ class OnlyError(ValueError):
 
 
 def parse(text: str) -> Callable[[Case], bool]:
-    """A predicate for comma-separated terms that must all hold; `axis=a|b` takes either value."""
-    terms = [_term(part) for part in _split(text)]
+    """A predicate for comma-separated terms that must all hold; `axis=a|b` takes either value.
+
+    Commas in parentheses part nothing: `exchange=powersgd(rank=4,warm=1)` is one term.
+    """
+    terms = [_term(part) for part in split_outside(text)]
     return lambda case: all(term(case) for term in terms)
-
-
-def _split(text: str) -> list[str]:
-    """Split at commas outside parentheses, so that `exchange=powersgd(rank=4,warm=1)` stays whole."""
-    return re.split(r",(?![^(]*\))", text)
 
 
 def _term(text: str) -> Callable[[Case], bool]:

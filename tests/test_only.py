@@ -10,6 +10,9 @@ CASES = [
     Case(workload="bert", preset="tiny", per_replica_batch=8, strategy="mirrored", devices=2),
     Case(workload="vit", preset="micro", per_replica_batch=8, strategy="mirrored", devices=4, recompute=True),
     Case(workload="vit", preset="micro", per_replica_batch=8, exchange="powersgd(rank=4,warm=1)", input="files"),
+    Case(
+        workload="vit", preset="pico", per_replica_batch=8, exchange="two(chunks=4,cross=topk(ratio=0.1,all=true),x=1)"
+    ),
 ]
 
 
@@ -18,11 +21,13 @@ CASES = [
     [
         ("strategy=mirrored", [1, 2]),
         ("strategy=mirrored,devices>=3", [2]),
-        ("devices<2", [0, 3]),
+        ("devices<2", [0, 3, 4]),
         ("workload!=bert", [2, 3]),
         ("strategy = one_device|mirrored , devices <= 2", [0, 1, 3]),
         ("recompute=true", [2]),
         ("exchange=powersgd(rank=4,warm=1)", [3]),
+        ("preset=pico,exchange=two(chunks=4,cross=topk(ratio=0.1,all=true),x=1),devices=1", [4]),
+        ("exchange=powersgd(rank=4,warm=1)|two(chunks=4,cross=topk(ratio=0.1,all=true),x=1)", [3, 4]),
         ("input=files", [3]),
         (f"id={CASES[1].id}", [1]),
         ("global_batch>1", []),

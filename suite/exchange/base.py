@@ -10,7 +10,8 @@ same code then runs over tf.distribute, over part of the replicas, and without a
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from tfscale.suite import registry
 from tfscale.suite.exchange.parse import parse
@@ -25,9 +26,14 @@ class Exchange(ABC):
     """One way to combine gradients. One instance serves one set of variables; its file imports TensorFlow in methods."""
 
     name: ClassVar[str]
-    tolerance: ClassVar[float] = 0.0
+    tolerance: float = 0.0
     """Relative error that the self-check allows on top of rounding: 0 for exact exchanges."""
-    exact: ClassVar[bool] = True
+    moves: Literal["all", "some"] = "all"
+    """What one step moves of a large dense gradient. all: every element, to the mean within `tolerance`. some: part of
+    the elements, each to the mean within `tolerance`, and the others not at all; they come in later steps."""
+    cycle: int = 1
+    """Steps after which all that was handed in has been applied; the self-check looks after that many."""
+    exact: bool = True
     """Whether the mean is that of `none` up to the order of float32 sums; a lossy exchange is judged by its loss curve."""
 
     def refuses(self, case: "Case") -> str | None:
@@ -36,7 +42,7 @@ class Exchange(ABC):
 
     def __init__(self) -> None:
         self._session: Session | None = None
-        self._kept: dict[str, Any] = {}
+        self._kept: dict[str, dict[int, Any]] = {}
 
     def build(self, session: "Session", variables: Sequence[Any]) -> None:
         """Called once before tracing, under the strategy's scope, with the variables whose gradients will come."""
@@ -46,15 +52,18 @@ class Exchange(ABC):
         """This replica's own float32 variable of that name, zeros at first; made when it is first asked for.
 
         Made while the step is traced and not in `build`, because only then is it known which gradients are sparse: a
-        residual beside an embedding table would double its memory for nothing.
+        residual beside an embedding table would double its memory for nothing. Each replica makes its own: in replica
+        context, outside of the traced function, no strategy makes a variable of several parts.
         """
         import tensorflow as tf
 
         assert self._session is not None, "build comes first"
-        if name not in self._kept:
+        own = self._kept.setdefault(name, {})
+        if wire.local not in own:
             with tf.init_scope():
-                self._kept[name] = tf.Variable(tf.zeros(shape), trainable=False, name=f"exchange/{name}")
-        return self._session.components(self._kept[name])[wire.local]
+                zeros = tf.zeros(shape)
+            own[wire.local] = _plain_variable(zeros, f"exchange/{name}")
+        return own[wire.local]
 
     @abstractmethod
     def reduce(self, wire: "Wire", gradients: Sequence[Any], riders: Any) -> tuple[list[Any], Any]:
@@ -70,6 +79,15 @@ class Exchange(ABC):
             The same structure: means of the gradients (sparse ones as IndexedSlices or dense), and the summed vector.
         """
 
+    def after_update(self, wire: "Wire", variables: Sequence[Any], updates: Any) -> None:
+        """Called once a step in replica context, after the update; for exchanges of weights instead of gradients.
+
+        Args:
+            wire: the one of this step's `reduce`.
+            variables: this replica's own plain variables, to be changed in place.
+            updates: integer scalar, the number of this step's update, from 1; a skipped step's comes again.
+        """
+
     def settle(self, replica: int, skipped: Any) -> None:
         """Called after each step in replica context. `replica`: the local one; `skipped`: 1.0 when the step was.
 
@@ -78,9 +96,22 @@ class Exchange(ABC):
 
     def state(self, replica: int) -> list[Any]:
         """The plain variables that hold the state of local replica number `replica`, to be saved in checkpoints."""
-        return (
-            [self._session.components(variable)[replica] for variable in self._kept.values()] if self._session else []
-        )
+        return [own[replica] for own in self._kept.values() if replica in own]
+
+
+def _plain_variable(value: Any, name: str) -> Any:
+    """A variable where `value` lies, made in a thread of its own, where neither a strategy nor a trace intervenes.
+
+    One that replica context makes while a function is traced counts as that function's, which is then traced again.
+    """
+    import tensorflow as tf
+
+    def make() -> Any:
+        with tf.device(value.device):
+            return tf.Variable(value, trainable=False, name=name)
+
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(make).result()
 
 
 def create(text: str) -> Exchange:

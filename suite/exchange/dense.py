@@ -62,14 +62,27 @@ class FlatExchange(DenseExchange):
     def combine(self, wire: Wire, places: Sequence[int], gradients: Sequence[Any]) -> list[Any]:
         import tensorflow as tf
 
-        sizes = [int(gradient.shape.num_elements()) for gradient in gradients]
         with tf.name_scope("exchange/encode"):
-            flat = tf.concat([tf.reshape(gradient, [-1]) for gradient in gradients], 0)
+            flat = joined(gradients)
         mean = self.combine_flat(wire, flat)
         with tf.name_scope("exchange/decode"):
-            parts = tf.split(mean, sizes)
-            return [tf.reshape(part, gradient.shape) for part, gradient in zip(parts, gradients, strict=True)]
+            return parted(mean, gradients)
 
     @abstractmethod
     def combine_flat(self, wire: Wire, flat: Any) -> Any:
         """The mean over the wire's replicas of their shares: a float32 vector of a length known while tracing."""
+
+
+def joined(gradients: Sequence[Any]) -> Any:
+    """All tensors as one vector."""
+    import tensorflow as tf
+
+    return tf.concat([tf.reshape(gradient, [-1]) for gradient in gradients], 0)
+
+
+def parted(flat: Any, like: Sequence[Any]) -> list[Any]:
+    """Tensors of the shapes of `like` from the vector that `joined` would make of such."""
+    import tensorflow as tf
+
+    parts = tf.split(flat, [int(tensor.shape.num_elements()) for tensor in like])
+    return [tf.reshape(part, tensor.shape) for part, tensor in zip(parts, like, strict=True)]

@@ -13,34 +13,61 @@ PACK_MIB = 25.0
 
 
 class Wire(ABC):
-    """Collectives over `replicas` replicas. Public methods count bytes; subclasses move them."""
+    """Collectives over `replicas` replicas. Public methods count bytes; subclasses move them.
 
-    def __init__(self, replicas: int, replica: int, local: int) -> None:
+    What one wire carries travels in the order of the calls; what two wires carry does not wait for each other.
+    """
+
+    def __init__(self, replicas: int, replica: int, local: int, parent: "Wire | None" = None) -> None:
         self.replicas = replicas
         self.replica = replica
         """Number of this replica among those of the wire, known while tracing."""
         self.local = local
         """Its number among the replicas of this process: which state is its own."""
         self.payload_bytes = 0
-        """Bytes that this replica has handed to collectives so far, counted at their inputs."""
+        """Bytes that this replica has handed to collectives so far, counted at their inputs; also over parts of this wire."""
+        self._parent = parent
+        self._share = 1.0
 
     def sum(self, tensors: Sequence[Any], pack_mib: float = PACK_MIB) -> list[Any]:
         """Sums over replicas of dense tensors and IndexedSlices (those are gathered: every replica's rows, in rank order).
 
         Tensors travel together in packs of at most `pack_mib` MiB (0: one pack), the last of the list first.
         """
-        self.payload_bytes += payload_of(tensors)
+        self._count(tensors)
         return self._sum(list(tensors), pack_mib) if tensors else []
 
     def gather(self, tensor: Any) -> Any:
         """The tensors of all replicas, [replicas, *shape], in order of their numbers. Every replica's has one shape."""
-        self.payload_bytes += payload_of([tensor])
+        self._count([tensor])
         return self._gather(tensor)
 
     def all_to_all(self, parts: Any) -> Any:
         """From [replicas, *shape] to the same shape: part i goes to replica i, and what comes from replica j is part j."""
-        self.payload_bytes += payload_of([parts])
+        self._count([parts])
         return self._all_to_all(parts)
+
+    def reduce_scatter(self, parts: Any) -> Any:
+        """From [replicas, *shape] to shape: the sum over replicas of the part that has this replica's number."""
+        self._count([parts])
+        return self._reduce_scatter(parts)
+
+    def sometimes(self, share: float) -> "Wire":
+        """A wire between the same replicas, for collectives that run under a condition, in that share of the steps.
+
+        All replicas must find the condition true in the same steps. Bytes count as their mean over steps. A wire of its
+        own, because collectives of tf.distribute may stand under no condition where a process has several replicas.
+        """
+        wire = self.among([list(range(self.replicas))])
+        wire._share = self._share * share
+        return wire
+
+    def _count(self, tensors: Sequence[Any]) -> None:
+        handed = round(payload_of(tensors) * self._share)
+        wire: Wire | None = self
+        while wire is not None:
+            wire.payload_bytes += handed
+            wire = wire._parent
 
     @abstractmethod
     def _sum(self, tensors: list[Any], pack_mib: float) -> list[Any]: ...
@@ -51,11 +78,16 @@ class Wire(ABC):
     @abstractmethod
     def _all_to_all(self, parts: Any) -> Any: ...
 
+    def _reduce_scatter(self, parts: Any) -> Any:
+        import tensorflow as tf
+
+        return tf.reduce_sum(self._all_to_all(parts), 0)
+
     @abstractmethod
     def among(self, groups: Sequence[Sequence[int]]) -> "Wire":
-        """A wire over this replica's group only. `groups` divides all replicas' numbers; every replica names the same.
+        """A new wire over this replica's group only. `groups` divides all replicas' numbers; every replica names the same.
 
-        Its bytes count here too. Raises ValueError when this replica is in none of them.
+        Its bytes count here too. Raises ValueError when the groups do not divide them (see `group_of`).
         """
 
 
@@ -80,9 +112,22 @@ class Alone(Wire):
         return parts
 
     def among(self, groups: Sequence[Sequence[int]]) -> Wire:
-        if list(map(list, groups)) != [[0]]:
-            raise ValueError(f"groups {groups} of one replica")
+        group_of(0, groups, 1)
         return self
+
+
+def group_of(replica: int, groups: Sequence[Sequence[int]], replicas: int) -> tuple[int, ...]:
+    """The one of `groups` that holds `replica`.
+
+    Raises ValueError unless every number below `replicas` is in exactly one group, and each group ascends: the order
+    within a group is that of the collectives, which TensorFlow takes from its devices.
+    """
+    if sorted(number for group in groups for number in group) != list(range(replicas)):
+        raise ValueError(f"groups {[list(group) for group in groups]} do not divide the replicas 0 to {replicas - 1}")
+    for group in groups:
+        if list(group) != sorted(group):
+            raise ValueError(f"group {list(group)} is not in ascending order")
+    return next(tuple(group) for group in groups if replica in group)
 
 
 def payload_of(tensors: Sequence[Any]) -> int:

@@ -91,8 +91,11 @@ class Session(ABC):
         """Compile `steps_per_call` steps into one call over this session's replicas, fed from `feed` (training/feed.py)."""
 
     @abstractmethod
-    def run_once(self, fn: Callable[..., Any], per_replica: Callable[[int], Any]) -> list[Any]:
-        """Run `fn(per_replica(global replica number))` once in each local replica; local results, in replica order."""
+    def run_once(self, fn: Callable[..., Any], per_replica: Callable[[int], Any], times: int = 1) -> list[Any]:
+        """Trace `fn(per_replica(global replica number))` in each local replica and run that, `times` times.
+
+        Local results of the last time, in replica order.
+        """
 
     @abstractmethod
     def self_check(self, exchange: str) -> "SelfCheck":

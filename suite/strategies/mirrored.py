@@ -28,7 +28,8 @@ class Mirrored(Strategy):
 
         names = devices.names(plan)
         operations = cross_device_ops(plan.case.collective, len(names))
-        return SynchronousSession(tf.distribute.MirroredStrategy(names, operations), plan.first_replica)
+        strategy = tf.distribute.MirroredStrategy(names, operations)
+        return SynchronousSession(strategy, plan.first_replica, plan.case.collective)
 
 
 def cross_device_ops(collective: str, devices: int) -> Any:

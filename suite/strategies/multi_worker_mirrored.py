@@ -56,7 +56,7 @@ def _session(strategy: Any, plan: RankPlan) -> Session:
             if plan.rank == 0:
                 time.sleep(LEADER_STAYS_S)
 
-    return MultiWorkerSession(strategy, plan.first_replica)
+    return MultiWorkerSession(strategy, plan.first_replica, plan.case.collective)
 
 
 def implementation(collective: Collective) -> Any:

@@ -65,11 +65,11 @@ class ScheduledSession(Session):
         self._shards += len(table.variables) if hasattr(table, "variables") else 1
         return table
 
-    def run_once(self, fn: Callable[..., Any], per_replica: Callable[[int], Any]) -> list[Any]:
-        """On one worker, whichever is free."""
+    def run_once(self, fn: Callable[..., Any], per_replica: Callable[[int], Any], times: int = 1) -> list[Any]:
+        """On one worker at a time, whichever is free."""
         value = per_replica(0)
         run = tf.function(lambda: self.strategy.run(fn, args=(value,)), autograph=False)
-        return [self.coordinator.schedule(run).fetch()]
+        return [[self.coordinator.schedule(run).fetch() for _ in range(times)][-1]]
 
     def self_check(self, exchange: str) -> SelfCheck:
         """Every worker subtracts -1 from its own place of a probe, by an update like any other, until all have done so."""

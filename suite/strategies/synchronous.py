@@ -10,6 +10,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from tfscale.suite.exchange.groupwire import Groups
 from tfscale.suite.exchange.strategywire import StrategyWire
 from tfscale.suite.exchange.wire import Wire
 from tfscale.suite.rankfiles import SelfCheck
@@ -26,12 +27,13 @@ STEP, SAMPLES, LOSS, SKIPPED, CONTROL = range(5)
 class SynchronousSession(Session):
     """Wraps a tf.distribute strategy with replica threads or one replica."""
 
-    def __init__(self, strategy: Any, first_replica: int) -> None:
+    def __init__(self, strategy: Any, first_replica: int, collective: str = "auto") -> None:
         self.strategy = strategy
         self.replicas = strategy.num_replicas_in_sync
         self.devices: tuple[str, ...] = strategy.extended.worker_devices
         self.local_replicas = len(self.devices)
         self.first_replica = first_replica
+        self.groups = Groups(self.devices, collective)
 
     def scope(self) -> AbstractContextManager[Any]:
         scope: AbstractContextManager[Any] = self.strategy.scope()
@@ -60,11 +62,12 @@ class SynchronousSession(Session):
             lambda context: values[context.replica_id_in_sync_group - first]
         )
 
-    def run_once(self, fn: Callable[..., Any], per_replica: Callable[[int], Any]) -> list[Any]:
+    def run_once(self, fn: Callable[..., Any], per_replica: Callable[[int], Any], times: int = 1) -> list[Any]:
         values = [per_replica(self.first_replica + local) for local in range(self.local_replicas)]
 
         run = tf.function(lambda distributed: self.strategy.run(fn, args=(distributed,)), autograph=False)
-        results = run(self.per_replica(values))
+        for _ in range(times):
+            results = run(self.per_replica(values))
         return list(self.strategy.experimental_local_results(results))
 
     def barrier(self) -> None:

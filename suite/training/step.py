@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import tensorflow as tf
 
 from tfscale.suite.exchange.base import Exchange
+from tfscale.suite.exchange.compiled import NAME as exchange_functions
 from tfscale.suite.training import xla as xla_values
 from tfscale.suite.training.accumulate import LossAndGradients, accumulate, differentiate
 from tfscale.suite.training.optimizers import Update, Updater, clip_scale, create_slots, rule_of
@@ -80,14 +81,15 @@ class TrainStep:
         riders = tf.stack([loss * share, samples, control if replica == 0 else tf.zeros([]), overflow])
         wire = self._session.wire()
         means, sums = self.exchange.reduce(wire, gradients, riders)
-        self.payload_bytes = wire.payload_bytes
         skipped = self._update(replica, means, sums[3], applied)
+        self.exchange.after_update(wire, self._own_variables[replica], applied + 1)
         self.exchange.settle(replica, skipped)
+        self.payload_bytes = wire.payload_bytes
         return StepOutput(loss=sums[0], samples=sums[1], skipped=skipped, control=sums[2])
 
     def clusters(self, graph: Any) -> int:
         """Compiled functions of the traced step that hold model code."""
-        return xla_values.count_must_compile(graph, but="by_formula")
+        return xla_values.count_must_compile(graph, "by_formula", exchange_functions)
 
     def _gradient_function(self, replica: int) -> Callable[[Batch, Any], LossAndGradients]:
         variables = self._own_variables[replica]

@@ -25,7 +25,7 @@ def effective(xla: Xla, must_compile: int, log: str | None) -> dict[str, Any]:
 
     Args:
         xla: as requested.
-        must_compile: functions of the traced step, updates left out, that TensorFlow must compile or refuse to run.
+        must_compile: functions of the traced step that TensorFlow must compile or refuse to run (no updates, no exchanges).
         log: the rank's log, or None where there is none.
     """
     if xla == "none":
@@ -50,7 +50,7 @@ def automatic() -> bool:
     return bool(re.search(r"tf_xla_auto_jit=[12]", os.environ.get("TF_XLA_FLAGS", "")))
 
 
-def count_must_compile(graph: Any, but: str) -> int:
-    """Functions in the library of a traced graph that are marked for compilation, those named like `but` left out."""
+def count_must_compile(graph: Any, *but: str) -> int:
+    """Functions in the library of a traced graph that are marked for compilation, those named like any of `but` left out."""
     functions = graph.as_graph_def().library.function
-    return sum(f.attr["_XlaMustCompile"].b and but not in f.signature.name for f in functions)
+    return sum(f.attr["_XlaMustCompile"].b and not any(part in f.signature.name for part in but) for f in functions)

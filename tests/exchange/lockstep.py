@@ -13,7 +13,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfscale.suite.exchange.base import Exchange, create
-from tfscale.suite.exchange.wire import Wire
+from tfscale.suite.exchange.wire import Wire, group_of
 
 
 class Meeting:
@@ -34,10 +34,9 @@ class Meeting:
 class LockstepWire(Wire):
     """One replica's end. `world` finds the meeting of any group of replicas."""
 
-    def __init__(self, world: "Lockstep", members: Sequence[int], replica: int) -> None:
-        super().__init__(len(members), list(members).index(replica), replica)
+    def __init__(self, world: "Lockstep", members: Sequence[int], replica: int, parent: Wire | None = None) -> None:
+        super().__init__(len(members), list(members).index(replica), replica, parent)
         self._world, self._members = world, tuple(members)
-        self._parent: LockstepWire | None = None
 
     def _meet(self, value: Any) -> list[Any]:
         return self._world.meeting(self._members).meet(self.replica, value)
@@ -61,12 +60,9 @@ class LockstepWire(Wire):
         return tf.stack([each[self.replica] for each in self._meet(parts)])
 
     def among(self, groups: Sequence[Sequence[int]]) -> Wire:
-        mine = next((group for group in groups if self.replica in group), None)
-        if mine is None:
-            raise ValueError(f"replica {self.replica} is in none of {groups}")
-        part = LockstepWire(self._world, [self._members[i] for i in mine], self._members[self.replica])
-        part._parent = self
-        return part
+        mine = group_of(self.replica, groups, self.replicas)
+        members = [self._members[number] for number in mine]
+        return LockstepWire(self._world, members, self._members[self.replica], self)
 
 
 class Lockstep:

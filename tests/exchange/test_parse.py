@@ -16,6 +16,12 @@ from tfscale.suite.registry import UnknownNameError
         ("powersgd(rank=4)", ExchangeSpec("powersgd", {"rank": 4})),
         ("topk(ratio=1e-3, feedback=true)", ExchangeSpec("topk", {"ratio": 0.001, "feedback": True})),
         ("my.module:Mine(kind=ring)", ExchangeSpec("my.module:Mine", {"kind": "ring"})),
+        ("two(cross=fp16, chunks=4)", ExchangeSpec("two", {"cross": "fp16", "chunks": 4})),
+        (
+            "two(cross=topk(ratio=0.1, feedback=true), chunks=4)",
+            ExchangeSpec("two", {"cross": "topk(ratio=0.1, feedback=true)", "chunks": 4}),
+        ),
+        ("two(cross=two(cross=fp16()),last=1)", ExchangeSpec("two", {"cross": "two(cross=fp16())", "last": 1})),
     ],
 )
 def test_reads(text: str, expected: ExchangeSpec) -> None:
@@ -32,6 +38,12 @@ def test_reads(text: str, expected: ExchangeSpec) -> None:
         ("powersgd(rank=4, rank=5)", "twice"),
         ("powersgd(rank=__import__('os'))", "not of the form"),
         ("powersgd(rank=(1))", "not of the form"),
+        ("two(cross=topk(0.1))", "'0.1'"),
+        ("two(cross=topk(ratio=0.1)", "not of the form"),
+        ("two(cross=topk(ratio=0.1)))", "not of the form"),
+        ("two(cross=topk(ratio=0.1)(x=1))", "not of the form"),
+        ("two)cross=1(", "not of the form"),
+        ("two(x=" * 5000 + "one" + ")" * 5000, "not of the form"),
     ],
 )
 def test_refuses_and_names_the_part(text: str, says: str) -> None:

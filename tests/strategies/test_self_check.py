@@ -43,13 +43,37 @@ def test_judge_accepts_the_mean_only() -> None:
     from tfscale.suite.training.selfcheck import expected, judge
 
     right = expected(2)
-    assert right[0].tolist() == [1.5] * 5
-    assert right[1].tolist() == [[0.5, 0.5], [1.0, 1.0], [1.5, 1.5]]
+    dense, sparse, large = right
+    assert dense.tolist() == [1.5] * 5
+    assert sparse.tolist() == [[0.5, 0.5], [1.0, 1.0], [1.5, 1.5]]
+    assert large.tolist() == [[1.5] * 64] * 64
     assert judge([right, right], 0, 2, 0.0).passed
-    assert not judge([right, [right[0] * 1.001, right[1]]], 0, 2, 0.0).passed
-    assert judge([right, [right[0] * 1.001, right[1]]], 0, 2, 0.01).passed, "within a lossy exchange's bound"
-    lost = [right[0], np.array([[0.5, 0.5], [0.0, 0.0], [1.5, 1.5]])]
+    assert not judge([right, [dense * 1.001, sparse, large]], 0, 2, 0.0).passed
+    assert judge([right, [dense * 1.001, sparse, large]], 0, 2, 0.01).passed, "within a lossy exchange's bound"
+    lost = [dense, np.array([[0.5, 0.5], [0.0, 0.0], [1.5, 1.5]]), large]
     assert "sparse" in judge([lost], 0, 2, 0.0).detail
+    one_wrong = large.copy()
+    one_wrong[63, 63] = 1.0
+    assert (
+        "large dense gradient: moved by [1.], the mean is [1.5]"
+        in judge([[dense, sparse, one_wrong]], 0, 2, 0.0).detail
+    )
+
+
+@pytest.mark.tensorflow
+def test_judge_of_an_exchange_that_moves_some() -> None:
+    """The mean where something moved, the same places on both replicas, and something at all."""
+    from tfscale.suite.training.selfcheck import expected, judge
+
+    dense, sparse, large = expected(2)
+    some = np.zeros_like(large)
+    some[3, 5:9] = 1.5
+    elsewhere = np.roll(some, 1)
+    assert judge([[dense, sparse, some]] * 2, 0, 2, 0.0, "some").passed
+    assert not judge([[dense, sparse, some]] * 2, 0, 2, 0.0).passed
+    for wrong in ([some, elsewhere], [some * 0.5] * 2, [some * 0.0] * 2, [some, some * 0.0]):
+        assert not judge([[dense, sparse, large_] for large_ in wrong], 0, 2, 0.0, "some").passed
+    assert not judge([[dense * 0.0, sparse, some]], 0, 2, 0.0, "some").passed, "small ones move as a whole"
 
 
 @pytest.mark.tensorflow

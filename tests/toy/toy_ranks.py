@@ -62,16 +62,26 @@ class Ran:
         return self
 
 
-def run(case: Case, folder: Path, *, steps: int | None = 20, timeout_s: float = 90.0, profiled: bool = False) -> Ran:
-    """Launch `case` and wait for its ranks."""
-    place = Place(host_cores=CORES, cores_per_device=max(1, len(CORES) // case.devices))
+def run(
+    case: Case,
+    folder: Path,
+    *,
+    steps: int | None = 20,
+    timeout_s: float = 90.0,
+    profiled: bool = False,
+    pinned: bool = True,
+    dropout: float | None = None,
+) -> Ran:
+    """Launch `case` and wait for its ranks. `pinned`: with cores of their own, as far as there are any."""
+    each = max(1, len(CORES) // case.devices)
+    place = Place(host_cores=CORES, cores_per_device=each) if pinned else Place(host_cores=[], cores_per_device=0)
     plans = plan_launch(
         case,
         0,
         registry.load("strategies", case.strategy)(),
         place,
         Folders(folder, folder),
-        measure=Measure(target=0.5, budget_s=2.0, min_s=0.1, steps=steps, tail_steps=0),
+        measure=Measure(target=0.5, budget_s=2.0, min_s=0.1, steps=steps, tail_steps=0, dropout=dropout),
         profile=Profile(steps=4, warm_up_steps=2) if profiled else None,
         pass_="profiled" if profiled else "timed",
     )

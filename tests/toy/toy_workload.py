@@ -58,6 +58,8 @@ class Toy(Workload):
 
 
 SGD = Toy(OptimizerSpec("sgd", 0.05))
+GENTLE = Toy(OptimizerSpec("sgd", 5e-4))
+"""For `wide`, which diverges under SGD at 0.05."""
 ADAGRAD = Toy(OptimizerSpec("adagrad", 0.05))
 ADAMW = Toy(OptimizerSpec("adamw", 0.01, {"weight_decay": 0.01}, clip_global_norm=1.0))
 LOUD = Toy(OptimizerSpec("sgd", 0.0), "toy_loud")

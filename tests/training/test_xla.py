@@ -40,5 +40,5 @@ def test_functions_marked_for_compilation_are_counted() -> None:
 
     update = tf.function(update_by_formula, jit_compile=True)
     outer = tf.function(lambda x: update(model(x)) + 1.0).get_concrete_function(tf.TensorSpec([2]))
-    assert xla.count_must_compile(outer.graph, but="by_formula") == 1
-    assert xla.count_must_compile(outer.graph, but="nothing") == 2
+    assert xla.count_must_compile(outer.graph, "by_formula", "coder") == 1
+    assert xla.count_must_compile(outer.graph, "nothing") == 2
