@@ -15,13 +15,14 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tfscale.suite.exchange.arguments import at_least_zero, share, whole
+from tfscale.suite.exchange.compiled import compiled
 from tfscale.suite.exchange.dense import DenseExchange, joined, parted
 from tfscale.suite.exchange.feedback import Feedback
-from tfscale.suite.exchange.selection import as_words, how_many, largest, sum_of, without
+from tfscale.suite.exchange.selection import as_words, forget, how_many, largest, sum_of
 from tfscale.suite.exchange.topk import DENSEST
 from tfscale.suite.exchange.wire import Wire
 
-RESIDUAL, VELOCITY = "residual", "velocity"
+VELOCITY, WAITING = "velocity", "waiting"
 WARM_UP_RATIOS = (0.25, 0.0625, 0.015625, 0.00390625)
 """Shares sent in the stages of the paper's warm-up: sparsity 75 %, 93.75 %, 98.4375 %, 99.6 %."""
 
@@ -63,48 +64,35 @@ class Dgc(DenseExchange):
         with tf.name_scope("exchange/encode"):
             flat = joined(gradients)
             gradient = clipped(flat, self._clip / math.sqrt(wire.replicas)) if self._clip else flat
-            velocity = self._feedback.residual(wire, VELOCITY, flat.shape)
-            moved = velocity * self._momentum + gradient
-            corrected = self._feedback.correct(wire, RESIDUAL, moved)
-        mean, moved_left, left = self._staged(wire, moved, corrected)
-        with tf.name_scope("exchange/encode"):
-            self._feedback.keep(wire, VELOCITY, moved_left, tf.zeros([]))
-            self._feedback.keep(wire, RESIDUAL, left, tf.zeros([]))
+            velocity, waiting = (self._feedback.residual(wire, name, flat.shape) for name in (VELOCITY, WAITING))
+            # u = momentum u + g; v = v + u, in place: TensorFlow's momentum step at a learning rate of -1.
+            tf.raw_ops.ResourceApplyMomentum(
+                var=waiting.handle, accum=velocity.handle, lr=-1.0, grad=gradient, momentum=self._momentum
+            )
+        mean = self._staged(wire, velocity, waiting)
         with tf.name_scope("exchange/decode"):
             return parted(mean, gradients)
 
     def settle(self, replica: int, skipped: Any) -> None:
         self._feedback.settle(replica, skipped)
 
-    def _staged(self, wire: Wire, moved: Any, corrected: Any) -> tuple[Any, Any, Any]:
-        """`_send` with the number of elements of the stage that this step is in."""
+    def _staged(self, wire: Wire, velocity: Any, waiting: Any) -> Any:
+        """`_sent` with the share of the stage that this step is in."""
         import tensorflow as tf
 
         if not self._warm_up:
-            return self._send(wire, moved, corrected, self._ratio)
+            return _sent(wire, velocity, waiting, self._ratio)
         ends, ratios = stages(self._ratio, self._warm_up)
         step = self.kept(wire, "step", [])
         stage = tf.reduce_sum(tf.cast(tf.greater_equal(step, tf.constant(ends, tf.float32)), tf.int32))
-        step.assign(tf.minimum(step + 1.0, float(self._warm_up)))
 
-        def branch(number: int) -> Callable[[], tuple[Any, Any, Any]]:
+        def branch(number: int) -> Callable[[], Any]:
             last = number == len(ratios) - 1
-            return lambda: self._send(wire.sometimes(float(last)), moved, corrected, ratios[number])
+            return lambda: _sent(wire.sometimes(float(last)), velocity, waiting, ratios[number])
 
-        found: tuple[Any, Any, Any] = tf.switch_case(stage, [branch(number) for number in range(len(ratios))])
-        return found
-
-    def _send(self, wire: Wire, moved: Any, corrected: Any, ratio: float) -> tuple[Any, Any, Any]:
-        """The mean of what all send, and this replica's velocity and accumulated gradient without what it has sent."""
-        import tensorflow as tf
-
-        elements = int(corrected.shape[0])
-        with tf.name_scope("exchange/encode"):
-            indices, values = largest(corrected, how_many(elements, ratio))
-            words = as_words(indices, values)
-        gathered = wire.gather(words)
-        with tf.name_scope("exchange/decode"):
-            return sum_of(gathered, elements), without(moved, indices), without(corrected, indices)
+        mean = tf.switch_case(stage, [branch(number) for number in range(len(ratios))])
+        step.assign(tf.minimum(step + 1.0, float(self._warm_up)))
+        return mean
 
     def _with_momentum(self, wire: Wire, place: int, mean: Any) -> Any:
         import tensorflow as tf
@@ -113,6 +101,21 @@ class Dgc(DenseExchange):
         moved = self._feedback.residual(wire, key, mean.shape) * self._momentum + mean
         self._feedback.keep(wire, key, moved, tf.zeros([]))
         return moved
+
+
+def _sent(wire: Wire, velocity: Any, waiting: Any, ratio: float) -> Any:
+    """The sum of what all replicas send, that share of what is waiting; it is taken out of both variables."""
+    import tensorflow as tf
+
+    elements = int(waiting.shape[0])
+    with tf.name_scope("exchange/encode"):
+        indices, values = largest(waiting.read_value(), how_many(elements, ratio))
+        words = as_words(indices, values)
+        with tf.control_dependencies([words]):
+            forget([velocity, waiting], indices)
+    gathered = wire.gather(words)
+    with tf.name_scope("exchange/decode"):
+        return compiled(sum_of)(gathered, elements)
 
 
 def stages(ratio: float, warm_up: int) -> tuple[list[int], list[float]]:

@@ -21,12 +21,15 @@ from collections.abc import Sequence
 from typing import Any
 
 from tfscale.suite.exchange.arguments import whole
+from tfscale.suite.exchange.compiled import compiled
 from tfscale.suite.exchange.dense import DenseExchange, joined, parted
-from tfscale.suite.exchange.feedback import Feedback
+from tfscale.suite.exchange.feedback import Feedback, finite
 from tfscale.suite.exchange.wire import Wire
 
 SEED = 1905_13727
 """From which all replicas draw the first Q."""
+OUTER = 8
+"""Rank up to which a product of factors is written as a sum of outer products."""
 
 
 class PowerSgd(DenseExchange):
@@ -54,38 +57,31 @@ class PowerSgd(DenseExchange):
     def combine(self, wire: Wire, places: Sequence[int], gradients: Sequence[Any]) -> list[Any]:
         import tensorflow as tf
 
+        shapes = [matrix_shape([int(size) for size in gradient.shape], self._rank) for gradient in gradients]
         with tf.name_scope("exchange/encode"):
-            shares = [self._corrected(wire, *each) for each in zip(places, gradients, strict=True)]
-            kept = [self._right(wire, place, share) for place, share in zip(places, shares, strict=True)]
-            starts = [orthonormal(started(q, place)) for place, q in zip(places, kept, strict=True)]
-            left = [tf.matmul(share, start) for share, start in zip(shares, starts, strict=True)]
+            own = [tf.reshape(gradient, shape) for gradient, shape in zip(gradients, shapes, strict=True)]
+            placed = list(zip(places, own, strict=True))
+            residuals = [self._feedback.residual(wire, f"residual/{place}", matrix.shape) for place, matrix in placed]
+            kept = [self.kept(wire, f"right/{place}", [self._rank, int(matrix.shape[1])]) for place, matrix in placed]
+            late = [residual.read_value() for residual in residuals]
+            starts = [orthonormal(tf.transpose(started(q, place))) for place, q in zip(places, kept, strict=True)]
+            # The two parts of a share are never added up: that would be another pass over memory, and as much of it.
+            left = [tf.matmul(a, q) + tf.matmul(b, q) for a, b, q in zip(own, late, starts, strict=True)]
         summed_left = sum_together(wire, left)
         with tf.name_scope("exchange/encode"):
             bases = [orthonormal(factor) for factor in summed_left]
-            right = [tf.matmul(share, basis, transpose_a=True) for share, basis in zip(shares, bases, strict=True)]
-            for place, share, basis, own in zip(places, shares, bases, right, strict=True):
-                sent = tf.matmul(basis, own, transpose_b=True)
-                self._feedback.keep(wire, _residual(place), share, sent)
+            right = [onto(basis, a) + onto(basis, b) for a, b, basis in zip(own, late, bases, strict=True)]
+            for residual, unsent in zip(residuals, compiled(unsent_of)(own, late, bases, right), strict=True):
+                residual.assign(unsent)
         summed_right = sum_together(wire, right)
         with tf.name_scope("exchange/decode"):
             for q, new in zip(kept, summed_right, strict=True):
-                # A NaN would come back in every later step; zeros are drawn anew.
-                q.assign(tf.where(tf.math.is_finite(new), new, tf.zeros_like(new)))
-            means = [tf.matmul(*factors, transpose_b=True) for factors in zip(bases, summed_right, strict=True)]
+                q.assign(finite(new))  # zeros are drawn anew
+            means = compiled(products)(bases, summed_right)
             return [tf.reshape(mean, gradient.shape) for mean, gradient in zip(means, gradients, strict=True)]
 
     def settle(self, replica: int, skipped: Any) -> None:
         self._feedback.settle(replica, skipped)
-
-    def _corrected(self, wire: Wire, place: int, gradient: Any) -> Any:
-        import tensorflow as tf
-
-        shape = matrix_shape([int(size) for size in gradient.shape], self._rank)
-        return self._feedback.correct(wire, _residual(place), tf.reshape(gradient, shape))
-
-    def _right(self, wire: Wire, place: int, share: Any) -> Any:
-        """The variable that holds Q of the step before, zeros at first."""
-        return self.kept(wire, f"right/{place}", [int(share.shape[1]), self._rank])
 
 
 def matrix_shape(shape: Sequence[int], rank: int) -> tuple[int, int] | None:
@@ -102,7 +98,7 @@ def matrix_shape(shape: Sequence[int], rank: int) -> tuple[int, int] | None:
 
 
 def started(q: Any, place: int) -> Any:
-    """Q of the step before, or where it is zero (at first; after a zero gradient; after a NaN) normal numbers, by SEED."""
+    """Q of the step before, [r, n], or where it is zero (at first; after a zero gradient or a NaN) normal numbers, by SEED."""
     import tensorflow as tf
 
     drawn = tf.random.stateless_normal(q.shape, [SEED, place])
@@ -116,11 +112,35 @@ def orthonormal(columns: Any) -> Any:
     return tf.linalg.qr(columns, full_matrices=False).q
 
 
+def onto(basis: Any, matrix: Any) -> Any:
+    """Coordinates of the columns of a matrix [m, n] in a basis [m, r]: [r, n], which is read along rows of the matrix."""
+    import tensorflow as tf
+
+    return tf.matmul(basis, matrix, transpose_a=True)
+
+
+def products(bases: Sequence[Any], coordinates: Sequence[Any]) -> list[Any]:
+    """Each basis [m, r] times its coordinates [r, n]."""
+    return [_product(basis, rows) for basis, rows in zip(bases, coordinates, strict=True)]
+
+
+def unsent_of(own: Sequence[Any], late: Sequence[Any], bases: Sequence[Any], coordinates: Sequence[Any]) -> list[Any]:
+    """own + late - basis coordinates, for each matrix; 0 where that is not finite."""
+    sent = products(bases, coordinates)
+    return [finite(a + b - product) for a, b, product in zip(own, late, sent, strict=True)]
+
+
+def _product(basis: Any, rows: Any) -> Any:
+    import tensorflow as tf
+
+    if basis.shape[1] > OUTER:
+        return tf.matmul(basis, rows)
+    # As a sum of outer products XLA makes one loop of it and of what is done with it.
+    outer = [basis[:, number, tf.newaxis] * rows[number] for number in range(basis.shape[1])]
+    return sum(outer[1:], start=outer[0])
+
+
 def sum_together(wire: Wire, tensors: Sequence[Any]) -> list[Any]:
     """Sums over replicas of all tensors, in one collective."""
     (summed,) = wire.sum([joined(tensors)], 0)
     return parted(summed, tensors)
-
-
-def _residual(place: int) -> str:
-    return f"residual/{place}"

@@ -5,8 +5,10 @@ are then sorted, so what is found is exactly the largest ones, unless the sample
 reach it, and the slots that are left travel empty. Error feedback brings up in the next step what was missed.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
+from tfscale.suite.exchange.compiled import compiled
 from tfscale.suite.exchange.packing import floats_of, words_of
 
 SAMPLED = 2048
@@ -39,19 +41,18 @@ def largest(vector: Any, count: int) -> tuple[Any, Any]:
     """
     import tensorflow as tf
 
-    magnitude = tf.abs(vector)
     stride = stride_of(count)
-    sample = _sortable(magnitude[::stride])
+    sample = magnitude(vector[::stride])
     if stride == 1:
         candidates, reached = tf.range(int(vector.shape[0])), sample
     else:
         in_sample = min(int(sample.shape[0]), round(MARGIN * count / stride))
         threshold = tf.reduce_min(tf.math.top_k(sample, in_sample, sorted=False).values)
-        below = tf.less(magnitude, tf.maximum(threshold, TINY))  # false for a NaN
-        found = tf.cast(tf.squeeze(tf.where(tf.logical_not(below)), 1), tf.int32)
+        reach = compiled(reaching)(vector, tf.maximum(threshold, TINY))
+        found = tf.cast(tf.squeeze(tf.where(reach), 1), tf.int32)
         missing = [[0, tf.maximum(0, count - tf.size(found))]]
         candidates = tf.pad(found, missing)
-        reached = tf.pad(_sortable(tf.gather(magnitude, found)), missing, constant_values=-1.0)
+        reached = tf.pad(magnitude(tf.gather(vector, found)), missing, constant_values=-1.0)
     best = tf.math.top_k(reached, count, sorted=False)
     real = tf.greater_equal(best.values, 0.0)
     indices = tf.gather(candidates, best.indices)
@@ -59,11 +60,27 @@ def largest(vector: Any, count: int) -> tuple[Any, Any]:
     return indices, tf.where(real, tf.gather(vector, indices), 0.0)
 
 
-def without(vector: Any, indices: Any) -> Any:
-    """The vector with zeros at the indices."""
+def magnitude(values: Any) -> Any:
+    """Absolute values, and infinity for NaN, which has no place in an order."""
     import tensorflow as tf
 
-    return tf.tensor_scatter_nd_update(vector, indices[:, tf.newaxis], tf.zeros(indices.shape))
+    return tf.where(tf.math.is_nan(values), tf.constant(float("inf")), tf.abs(values))
+
+
+def reaching(vector: Any, threshold: Any) -> Any:
+    """Which elements have at least that magnitude, or are NaN."""
+    import tensorflow as tf
+
+    return tf.logical_not(tf.less(tf.abs(vector), threshold))
+
+
+def forget(variables: Sequence[Any], indices: Any) -> None:
+    """Set those elements of the variables, flat vectors, to 0."""
+    import tensorflow as tf
+
+    for variable in variables:
+        zeros = tf.zeros(indices.shape)
+        tf.raw_ops.ResourceScatterUpdate(resource=variable.handle, indices=indices, updates=zeros)
 
 
 def as_words(indices: Any, values: Any) -> Any:
@@ -74,7 +91,7 @@ def as_words(indices: Any, values: Any) -> Any:
 
 
 def sum_of(gathered: Any, elements: int) -> Any:
-    """The dense sum, [elements], of what replicas sent: [replicas, 2 count] of `as_words`.
+    """The dense sum, [elements], of what replicas sent: [replicas, 2 count] of `as_words`. To be compiled.
 
     Replica by replica: a single scatter of all may add in any order on a GPU, and replicas would drift apart.
     """
@@ -85,10 +102,3 @@ def sum_of(gathered: Any, elements: int) -> Any:
         indices, bits = tf.split(words, 2)
         total = tf.tensor_scatter_nd_add(total, indices[:, tf.newaxis], floats_of(bits))
     return total
-
-
-def _sortable(magnitude: Any) -> Any:
-    """Infinity for NaN, which has no place in an order."""
-    import tensorflow as tf
-
-    return tf.where(tf.math.is_nan(magnitude), tf.constant(float("inf")), magnitude)

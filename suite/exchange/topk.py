@@ -13,9 +13,10 @@ different elements the sums are as many as what was sent, so the all-gather at t
 from typing import Any
 
 from tfscale.suite.exchange.arguments import share
+from tfscale.suite.exchange.compiled import compiled
 from tfscale.suite.exchange.dense import FlatExchange
 from tfscale.suite.exchange.feedback import Feedback
-from tfscale.suite.exchange.selection import as_words, how_many, largest, sum_of, without
+from tfscale.suite.exchange.selection import as_words, forget, how_many, largest, sum_of
 from tfscale.suite.exchange.wire import Wire
 
 DENSEST = 0.5
@@ -23,7 +24,10 @@ DENSEST = 0.5
 
 
 class TopK(FlatExchange):
-    """`topk` or `topk(ratio=0.01)`: the share of elements that each replica sends, over all large gradients together."""
+    """`topk` or `topk(ratio=0.01)`: the share of elements that each replica sends, over all large gradients together.
+
+    What is not finite is sent first, so it is gone in later steps, unless it is more than that share.
+    """
 
     name = "topk"
     exact = False
@@ -38,15 +42,17 @@ class TopK(FlatExchange):
         import tensorflow as tf
 
         elements = int(flat.shape[0])
-        key = self._feedback.key(wire)
+        residual = self._feedback.residual(wire, self._feedback.key(wire), [elements])
         with tf.name_scope("exchange/encode"):
-            corrected = self._feedback.correct(wire, key, flat)
+            # In place: new vectors of this length cost more than all of the rest.
+            corrected = residual.assign_add(flat).read_value()
             indices, values = largest(corrected, how_many(elements, self._ratio))
             words = as_words(indices, values)
-            self._feedback.keep(wire, key, without(corrected, indices), tf.zeros([]))
+            with tf.control_dependencies([words]):
+                forget([residual], indices)
         gathered = wire.gather(words)
         with tf.name_scope("exchange/decode"):
-            return sum_of(gathered, elements)
+            return compiled(sum_of)(gathered, elements)
 
     def settle(self, replica: int, skipped: Any) -> None:
         self._feedback.settle(replica, skipped)

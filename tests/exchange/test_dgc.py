@@ -61,7 +61,7 @@ def test_six_steps_are_those_of_numpy(clip: float) -> None:
             u[replica][sent] = v[replica][sent] = 0.0
         np.testing.assert_allclose(means(world, handed)[0], wanted, rtol=1e-4, atol=1e-6)
     np.testing.assert_allclose(kept(world, "velocity"), u.sum(0), rtol=0, atol=1e-4)
-    np.testing.assert_allclose(kept(world, "residual"), v.sum(0), rtol=0, atol=1e-4)
+    np.testing.assert_allclose(kept(world, "waiting"), v.sum(0), rtol=0, atol=1e-4)
     assert world.payload_bytes == [8 * 20 + 4 * 3 + 16] * 2
 
 
@@ -77,7 +77,7 @@ def test_without_momentum_it_is_topk() -> None:
         handed = shares(3, step)
         for one, other in zip(means(dgc, handed), means(topk, handed), strict=True):
             np.testing.assert_array_equal(one, other)
-    np.testing.assert_array_equal(kept(dgc, "residual"), kept(topk, "residual/0"))
+    np.testing.assert_array_equal(kept(dgc, "waiting"), kept(topk, "residual/0"))
 
 
 def test_small_gradients_have_the_momentum_of_sgd() -> None:
@@ -120,7 +120,7 @@ def test_a_nan_is_gone_in_later_steps() -> None:
 
 def test_a_skipped_step_leaves_nothing() -> None:
     world = Lockstep("dgc(ratio=0.01, warm_up=10)", 2)
-    names = ["residual", "velocity", "momentum/1"]
+    names = ["waiting", "velocity", "momentum/1"]
     means(world, shares(2, 0))
     assert all(kept(world, name).any() for name in names)
     means(world, shares(2, 1), skipped=1.0)

@@ -78,7 +78,7 @@ def test_a_rank_that_suffices_gives_the_mean() -> None:
 def test_three_steps_are_those_of_numpy(replicas: int) -> None:
     """Written anew, in float64, by projections: B B^T is P P^+ whatever basis B of P is taken."""
     world = Lockstep("powersgd(rank=2)", replicas)
-    q = np.asarray(started(tf.zeros([N, 2]), 0), np.float64)
+    q = np.asarray(started(tf.zeros([2, N]), 0), np.float64).T
     residuals = [np.zeros((M, N)) for _ in range(replicas)]
     for step in range(3):
         shares = matrices(replicas, step)
@@ -166,7 +166,7 @@ def test_bytes_and_what_travels_whole() -> None:
         assert found[place].shape == shape
         assert np.array_equal(found[place], exact) == (place in (1, 2, 4))
     saved = [tuple(variable.shape) for variable in world.exchanges[0].state(0)]
-    assert sorted(saved) == sorted([(100, 30), (30, 2), (64, 40), (40, 2)]), "residuals and warm starts"
+    assert sorted(saved) == sorted([(100, 30), (2, 30), (64, 40), (2, 40)]), "residuals and warm starts"
 
 
 @pytest.mark.parametrize("rank", ["0", "-1", "2.0", "true", "low"])

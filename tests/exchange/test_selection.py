@@ -29,7 +29,9 @@ def found(vector: Vector, count: int) -> tuple[Vector, Vector, Vector]:
     indices, values = selection.largest(tensor, count)
     assert indices.dtype == tf.int32
     assert indices.shape == values.shape == [count]
-    return np.asarray(indices), np.asarray(values), np.asarray(selection.without(tensor, indices))
+    left = tf.Variable(tensor)
+    selection.forget([left], indices)
+    return np.asarray(indices), np.asarray(values), np.asarray(left)
 
 
 @pytest.mark.parametrize(("elements", "count"), [(5000, 1), (5000, 2047), (LARGE, COUNT), (LARGE, 90_000), (LARGE, 17)])
