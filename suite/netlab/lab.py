@@ -96,8 +96,10 @@ class Lab:
 
         `up0/tx_bytes` is what left rack 0 for the core.
         """
-        text = namespaces.inside(self.layout.name.switch, Path("/proc/thread-self/net/dev").read_text)
-        return {key: value for key, value in interfaces(text).items() if value is not None}
+        found = interfaces(namespaces.inside(self.layout.name.switch, Path("/proc/thread-self/net/dev").read_text))
+        ports = {link.far.interface for link in self.layout.links}
+        ports |= {end.interface for link in self.layout.uplinks for end in (link.near, link.far)}
+        return {key: value for key, value in found.items() if value is not None and key.partition("/")[0] in ports}
 
     def __enter__(self) -> Self:
         self.build()
@@ -123,7 +125,8 @@ def remove_namespaces(names: list[str]) -> dict[str, str]:
         try:
             run(remove_command(name))
         except LabError as error:
-            failed[name] = str(error)
+            if (namespaces.RUN / name).exists():  # else somebody else was faster
+                failed[name] = str(error)
     return failed
 
 

@@ -12,7 +12,7 @@ _CHUNK_BYTES = 1 << 16
 
 
 class NamespaceFiles(Source):
-    """KEYS as a process in `namespace` would read them. They stay readable as long as this object lives."""
+    """KEYS as a process in `namespace` would read them. They stay open, and readable, until this process ends."""
 
     name: ClassVar[str] = "namespace"
 
@@ -38,11 +38,6 @@ class NamespaceFiles(Source):
 
     def under(self, key: str) -> list[str]:
         return []
-
-    def close(self) -> None:
-        for descriptor in self._descriptors.values():
-            os.close(descriptor)
-        self._descriptors.clear()
 
     def _open(self) -> None:
         for key in KEYS:

@@ -173,6 +173,20 @@ def test_a_killed_rank_ends_the_case_and_leaves_no_process(ranks: NetlabLauncher
 
 
 @pytest.mark.system
+def test_a_namespace_that_is_gone_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    toy.use(monkeypatch)
+    gone = {"network_namespace": "tfs-1-1-1-h9"}
+    plans = [plan.model_copy(update=gone) for plan in toy.plans(toy.case(), tmp_path)]
+    with toy.launcher() as launcher:
+        job = launcher.start(plans)
+        try:
+            outcome = watch(job, plans, settle_s=0.5)
+        finally:
+            job.end(0.3)
+    assert outcome.failure is not None and "/run/netns/tfs-1-1-1-h9" in outcome.failure.reason
+
+
+@pytest.mark.system
 def test_a_cut_cable_ends_the_case_within_its_deadline(ranks: NetlabLauncher, tmp_path: Path) -> None:
     plans = planned(ranks, tmp_path, topology=rooms.two_racks(hosts="ab"))
     lab = ranks._lab
