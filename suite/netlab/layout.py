@@ -17,9 +17,12 @@ from tfscale.suite.topology import Topology
 
 SEGMENT = 1514
 """Bytes of a full Ethernet frame, as the shaper counts it: 1500 of IP and 14 of header."""
-GRAIN_S = 0.5e-3
-"""Time that a burst may take on its link. A shaper lets a burst pass at once and then waits: long bursts make short messages
-look free, short ones cost a timer and a trip through the kernel each."""
+UNIT_S = 0.5e-3
+"""Time on the slowest link that one unit of TCP's may take: large ones hold a shared link up, each costs a trip through the
+kernel."""
+BURST_S = 1e-3
+"""What a link may send at once after a pause, as time on it: long bursts make short messages look free, and a timer of a
+busy machine that is later than this costs bandwidth."""
 QUEUE_S = 50e-3
 LEAST_QUEUE, MOST_QUEUE = 256 * 1024, 8 * 1024**2
 """A port holds QUEUE_S of its link, within these bytes: shared buffers of switches are of that size."""
@@ -134,13 +137,13 @@ def lay_out(topology: Topology, name: LabName) -> Layout:
 
 
 def segments_of(rate: int) -> int:
-    """Frames of one unit: what a link of `rate` bits/s carries in GRAIN_S, one at least."""
-    return max(1, min(MOST_SEGMENTS, int(rate * GRAIN_S / 8 / SEGMENT)))
+    """Frames of one unit: what a link of `rate` bits/s carries in UNIT_S, one at least."""
+    return max(1, min(MOST_SEGMENTS, int(rate * UNIT_S / 8 / SEGMENT)))
 
 
 def burst_bytes(rate: int, segments: int) -> int:
-    """The shaper's bucket: GRAIN_S of the link; it has to hold the largest unit, or that would be cut up or dropped."""
-    return max((segments + 1) * SEGMENT, int(rate * GRAIN_S / 8))
+    """The shaper's bucket: BURST_S of the link; it has to hold the largest unit, or that would be cut up or dropped."""
+    return max((segments + 1) * SEGMENT, int(rate * BURST_S / 8))
 
 
 def queue_bytes(rate: int) -> int:

@@ -142,14 +142,14 @@ def test_a_delay_lies_before_the_rate() -> None:
 @pytest.mark.parametrize(
     ("rate", "segments", "burst", "queue"),
     [
-        (50 * 10**6, 2, 3 * 1514, 312_500),  # 0.5 ms carry 3125 bytes: two frames; 50 ms carry 312,500
-        (100 * 10**6, 4, 5 * 1514, 625_000),
-        (10**9, 41, 42 * 1514, 6_250_000),
+        (50 * 10**6, 2, 6_250, 312_500),  # 0.5 ms carry 3125 bytes: two frames; 1 ms 6250; 50 ms 312,500
+        (100 * 10**6, 4, 12_500, 625_000),
+        (10**9, 41, 125_000, 6_250_000),
         (10**6, 1, 2 * 1514, 256 * 1024),
-        (100 * 10**9, 43, 6_250_000, 8 * 1024**2),
+        (100 * 10**9, 43, 12_500_000, 8 * 1024**2),
     ],
 )
-def test_bursts_hold_the_largest_unit_and_half_a_millisecond(rate: int, segments: int, burst: int, queue: int) -> None:
+def test_bursts_hold_the_largest_unit_and_a_millisecond(rate: int, segments: int, burst: int, queue: int) -> None:
     assert segments_of(rate) == segments
     assert burst_bytes(rate, segments) == burst >= segments * SEGMENT
     assert queue_bytes(rate) == queue
