@@ -5,10 +5,13 @@ from pathlib import Path
 from typing import Any, get_args
 
 from tfscale.suite import registry, workload
+from tfscale.suite.matrix import TOPOLOGIES
 from tfscale.suite.spec import Precision
 
 SUITES = Path(__file__).resolve().parent.parent / "suites"
-WHAT = ("workloads", "strategies", "suites", "precisions", "exchanges", "launchers", "monitors", "checks")
+WHAT = (
+    "workloads", "strategies", "suites", "topologies", "precisions", "exchanges", "launchers", "monitors", "checks"
+)  # fmt: skip
 
 PRECISIONS: dict[str, str] = {
     "float32": "32-bit storage and multiplies (TF32 off)",
@@ -22,8 +25,9 @@ def rows(what: str) -> list[dict[str, Any]]:
     """One row a name; raises UnknownNameError for a kind that is not listed."""
     if what == "workloads":
         return [_workload(name) for name in sorted(registry.names("workloads"))]
-    if what == "suites":
-        return [{"name": path.stem, "description": _first_comment(path)} for path in sorted(SUITES.glob("*.yaml"))]
+    if what in ("suites", "topologies"):
+        folder = SUITES if what == "suites" else TOPOLOGIES
+        return [{"name": path.stem, "description": _first_comment(path)} for path in sorted(folder.glob("*.yaml"))]
     if what == "precisions":
         return [{"name": name, "description": PRECISIONS[name]} for name in get_args(Precision)]
     if what in WHAT:

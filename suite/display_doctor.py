@@ -8,6 +8,7 @@ from rich.markup import escape
 
 from tfscale.suite.display import err
 from tfscale.suite.doctor.findings import Examination, Finding
+from tfscale.suite.netlab.leftovers import Cleaned
 
 MARKS = {"works": "[green]works  [/green]", "fails": "[red]no     [/red]", "unknown": "[yellow]unknown[/yellow]",
          "shown": "       "}  # fmt: skip
@@ -35,6 +36,18 @@ def examination(found: Examination, out: Console) -> None:
         if finding.fix and finding.answer in ("fails", "unknown"):
             out.print(f"          -> {escape(finding.fix)}", soft_wrap=True)
     out.print(f"\n{found.seconds:.0f} s; (tried): it was run just now, else it follows from what the machine is")
+
+
+def cleaned(found: Cleaned, out: Console) -> None:
+    """What `doctor --clean` removed, one name a line; what stays, and why."""
+    for name in found.removed:
+        out.print(f"removed {escape(name)}", soft_wrap=True)
+    for name, reason in found.failed.items():
+        out.print(f"[red]stays[/red]   {escape(name)}: {escape(reason)}", soft_wrap=True)
+    for name in found.in_use:
+        out.print(f"in use  {escape(name)}: its run goes on", soft_wrap=True)
+    if not (found.removed or found.failed or found.in_use):
+        out.print("nothing of netlab is here")
 
 
 def _basis(finding: Finding) -> str:

@@ -118,7 +118,8 @@ def _sampled(bench: Bench, folder: Path, plans: Sequence[RankPlan]) -> Iterator[
     shown = [plan.environment.get(VISIBLE, "-1") for plan in plans]
     cards = dict.fromkeys(name for names in shown for name in names.split(",") if name not in ("", "-1"))
     visible = {VISIBLE: ",".join(cards) or "-1", ORDER: base_environment(os.environ)[ORDER]}
-    with Sampler(Sampling(bench.monitors, folder, visible)) as sampler:
+    spaces = {f"host{plan.host}": plan.network_namespace for plan in plans if plan.network_namespace is not None}
+    with Sampler(Sampling(bench.monitors, folder, visible, spaces)) as sampler:
         yield sampler
 
 

@@ -10,7 +10,7 @@ from tfscale.suite.analysis.scaling import mfu
 from tfscale.suite.counters import Counted
 from tfscale.suite.launch import load_strategy
 from tfscale.suite.monitors.series import Window
-from tfscale.suite.plan import RankPlan
+from tfscale.suite.plan import RankPlan, cores_shared
 from tfscale.suite.rankfiles import BLOCKS, LOG, write_arrays
 from tfscale.suite.ranks import MergeError, RankData, block_arrays, collect
 from tfscale.suite.record import Record, Validity
@@ -162,7 +162,9 @@ def _effective(ranks: Sequence[RankData]) -> dict[str, Any]:
     start = ranks[0].launch.get("start")
     told = {"start": start or None}
     reason = ranks[0].launch.get("reason") or (None if start else "this launcher does not tell")
-    return {**ranks[0].result.effective, **told, **({"start_reason": reason} if reason else {})}
+    shared = {"cores_shared": True} if cores_shared([rank.plan for rank in ranks]) else {}
+    placed = ranks[0].launch.get("effective", {})
+    return {**ranks[0].result.effective, **told, **({"start_reason": reason} if reason else {}), **placed, **shared}
 
 
 def _counts(ranks: Sequence[RankData], lockstep: bool) -> dict[str, int]:

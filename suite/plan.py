@@ -89,6 +89,12 @@ def cores_of(layouts: list[RankLayout], cores_of_hosts: Sequence[list[int]], cor
     return shares
 
 
+def cores_shared(plans: Sequence[RankPlan]) -> bool:
+    """Whether ranks of different hosts have a core in common, as hosts that one machine plays may: all are slower then."""
+    owners: dict[int, int] = {}
+    return any(owners.setdefault(core, plan.host) != plan.host for plan in plans for core in plan.cores)
+
+
 def default_cores_per_device(host_cores: int, most_devices_on_a_host: int) -> int:
     """Cores of a CPU device, the same at every device count of a suite."""
     return max(1, math.floor(host_cores / most_devices_on_a_host))

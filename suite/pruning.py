@@ -49,9 +49,11 @@ def _hardware(case: Case, machine: Machine, strategy: Strategy, launcher: str) -
     per_host = -(-case.devices // case.hosts)
     if machine.gpus:
         return f"{per_host} devices a host, and there are {machine.gpus} GPUs" if per_host > machine.gpus else None
-    if not machine.tpus and per_host * machine.cores_per_device > machine.cores:
+    placing: type[Launcher] = registry.load("launchers", launcher)
+    cores = placing.cores_of_a_host(case, machine.cores)
+    if not machine.tpus and per_host * machine.cores_per_device > cores:
         each = "a core" if machine.cores_per_device == 1 else f"{machine.cores_per_device} cores"
-        return f"{per_host} CPU devices a host need {each} each, and there are {machine.cores}"
+        return f"{per_host} CPU devices a host need {each} each, and there are {cores}"
     return None
 
 

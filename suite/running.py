@@ -83,9 +83,11 @@ def _launcher(name: str) -> Launcher:
 def _place(suite: Suite) -> Place:
     cores = environment.host_cores()
     accelerator = environment.accelerator(suite.cluster.accelerator)
+    launcher: type[Launcher] = registry.load("launchers", suite.cluster.launcher)
     # Fixed by the whole suite, not by what --only leaves of it: a case must have the same cores whenever it is run.
-    fitting = [n for n in (-(-case.devices // case.hosts) for case in suite.cases) if n <= len(cores)]
-    per_device = suite.cluster.cores_per_device or default_cores_per_device(len(cores), max(fitting, default=1))
+    each = [(launcher.cores_of_a_host(case, len(cores)), -(-case.devices // case.hosts)) for case in suite.cases]
+    fitting = [default_cores_per_device(of_host, devices) for of_host, devices in each if devices <= of_host]
+    per_device = suite.cluster.cores_per_device or min(fitting, default=len(cores))
     gpus = environment.visible_gpus() if accelerator == "gpu" else []
     return Place(host_cores=cores, cores_per_device=per_device, accelerator=accelerator, visible_gpus=gpus)
 

@@ -291,7 +291,7 @@ class Profile(Document):
 
 
 class Cluster(Document):
-    """Where ranks run. Only the local launcher exists so far; see the launchers' registry."""
+    """Where ranks run; `tfscale list launchers` names what starts them."""
 
     launcher: str = "local"
     topology: Topology | str | None = None

@@ -1,5 +1,6 @@
 """Commands about a machine: what works on it, a first suite for it, its environment and what changed, its GEMM peak."""
 
+import dataclasses
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,12 +16,20 @@ def doctor(
     record: Annotated[
         Path | None, typer.Option("--record", help="Write what was read, redacted, to this new folder.")
     ] = None,
+    clean: Annotated[
+        bool, typer.Option("--clean", help="Only remove what crashed netlab runs left, and say what that was.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Say what this machine is, what will work, what will not and why. Exits 1 where training or a case of SUITE fails.
 
     Example: tfscale doctor suites/quick.yaml
     """
+    if clean:
+        if suite is not None or record is not None:
+            raise fail("--clean does nothing else: leave out the suite and --record")
+        _clean(as_json)
+        return
     from tfscale.suite import display_doctor
     from tfscale.suite.doctor import command
 
@@ -36,6 +45,19 @@ def doctor(
     else:
         display_doctor.examination(found, display.out)
     raise typer.Exit(FINDING if found.failing(("training", "suite")) else GOOD)
+
+
+def _clean(as_json: bool) -> None:
+    from tfscale.suite import display_doctor
+    from tfscale.suite.netlab import leftovers
+
+    found = leftovers.clean()
+    if as_json:
+        answer({"schema": "tfscale.clean/1", **dataclasses.asdict(found)})
+    else:
+        display_doctor.cleaned(found, display.out)
+    if found.failed:
+        raise typer.Exit(FAILED)
 
 
 def init(

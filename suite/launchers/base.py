@@ -46,6 +46,11 @@ class Launcher(ABC):
         """Why this launcher cannot place `case` at all, or None; asked while a suite is pruned, so it starts nothing."""
         return None
 
+    @classmethod
+    def cores_of_a_host(cls, case: Case, cores: int) -> int:
+        """Cores that each host of `case` has, where the machine of the harness has `cores`."""
+        return cores
+
     def hosts(self, case: Case) -> list[Host]:
         """The hosts of `case` in the order of its ranks, made ready. Raises LaunchError when they cannot be had."""
         return [Host()] * case.hosts

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from tfscale.suite.launchers.environment import STACKS
+from tfscale.suite.netlab import namespaces
 from tfscale.suite.plan import RankPlan
 from tfscale.suite.rankfiles import LOG
 
@@ -69,6 +70,8 @@ def _detach(plan: RankPlan, parent: int, close: Iterable[int]) -> None:
     for descriptor in close:
         os.close(descriptor)
     _redirect(Path(plan.directory) / LOG)
+    if plan.network_namespace is not None:  # a new interpreter and whatever the rank starts stay in it
+        namespaces.enter(plan.network_namespace)
     if plan.cores:
         os.sched_setaffinity(0, plan.cores)
 

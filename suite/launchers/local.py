@@ -12,7 +12,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 from weakref import WeakKeyDictionary
 
 import psutil
@@ -28,7 +28,7 @@ from tfscale.suite.rankfiles import LOG
 from tfscale.suite.spec import Case
 
 LAUNCH = "launch.json"
-"""How a rank was started, in its folder: {start, reason, pid, launched_ns}; the clock is perf_counter_ns."""
+"""How a rank was started, in its folder: {start, reason, pid, launched_ns, effective}; the clock is perf_counter_ns."""
 WORKER = "tfscale.suite.worker"
 PROBE = "tfscale.suite.launchers.probe"
 PROBE_S = 180.0
@@ -115,8 +115,12 @@ class LocalLauncher(Launcher):
         launched_ns = time.perf_counter_ns()
         answer = parent.fork({**request, "fresh": reason is not None, "modules": modules}, self._import_s)
         start = {"start": answer["start"], "reason": reason or answer["reason"], "pid": answer["pid"]}
-        (directory / LAUNCH).write_text(json.dumps({**start, "launched_ns": launched_ns}))
+        (directory / LAUNCH).write_text(json.dumps({**start, "launched_ns": launched_ns, "effective": self.told()}))
         return Rank(pid=answer["pid"], directory=directory)
+
+    def told(self) -> dict[str, Any]:
+        """What else ranks were given that a record should hold among what was really used: plain JSON data."""
+        return {}
 
     def _probed(self, parent: WarmParent, plan: RankPlan) -> str | None:
         """Why GPU ranks may not be forked from `parent`, or None; tried once for each parent."""

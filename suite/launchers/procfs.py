@@ -31,6 +31,12 @@ def parent_of(pid: int) -> int | None:
     return found.parent if found else None
 
 
+def started(pid: int) -> int | None:
+    """When a living process started, in clock ticks after boot; None for one that has ended, reaped or not."""
+    fields = _stat(pid)
+    return int(fields[19]) if fields and fields[0] not in ("Z", "X") else None
+
+
 def session_members(session: int) -> list[int]:
     """Living processes of a session; zombies are not alive. A rank is the leader of a session of its own."""
     members = []

@@ -5,7 +5,7 @@ Monitors run in one sampler process a host, never in a training process. They on
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -44,6 +44,8 @@ class Target:
     """The trial's folder; `rank*/launch.json` in it tell the processes of its ranks, as soon as they have started."""
     visible: Mapping[str, str]
     """Environment of the ranks where it tells devices apart: CUDA_VISIBLE_DEVICES, CUDA_DEVICE_ORDER, ...."""
+    namespaces: Mapping[str, str] = field(default_factory=dict)
+    """`host0`, `host1`, ... -> network namespace of that host of the job; empty where ranks are in the sampler's own."""
 
 
 class Monitor(ABC):

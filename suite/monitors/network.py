@@ -2,18 +2,21 @@
 
 All interfaces that are up when sampling starts are taken, `lo` too: ranks of one host talk over it, and its fact
 `loopback` says what it is. A byte can be counted more than once, on a bridge and on its ports for example: `master`
-and `physical` tell. Counters are those of this process's network namespace. What an RDMA adapter moves by itself does
-not appear here; the rdma monitor has it.
+and `physical` tell. Counters are those of this process's network namespace; where the ranks have namespaces of their
+own, those of theirs, `host0/eth0` and so on, and none of this one's. What an RDMA adapter moves by itself does not appear
+here; the rdma monitor has it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, ClassVar
 
 from tfscale.suite.monitors import procfiles
 from tfscale.suite.monitors.base import Column
-from tfscale.suite.monitors.grouped import Group, Grouped, file_group, number
+from tfscale.suite.monitors.grouped import Group, Grouped, Values, file_group, number
 from tfscale.suite.sources.base import Source
+from tfscale.suite.sources.namespaces import NamespaceFiles
 
 NET = "sys/class/net"
 _UP = 0x1
@@ -22,6 +25,8 @@ _LOOPBACK = "772"
 """ARPHRD_LOOPBACK of include/uapi/linux/if_arp.h."""
 _FAST = ("rx_bytes", "tx_bytes", "rx_packets", "tx_packets")
 _SLOW = ("rx_drops", "tx_drops", "rx_errors", "tx_errors")
+_RETRANSMITS = Column("tcp_retransmits", "segments", "counter", slow=True)
+_ETHERNET = "eth0"
 
 
 class Network(Grouped):
@@ -30,27 +35,53 @@ class Network(Grouped):
     name: ClassVar[str] = "network"
 
     def groups(self) -> Sequence[Group]:
+        if self.target.namespaces:
+            return [group for host, name in self.target.namespaces.items() for group in in_namespace(host, name)]
         files = self.sources.files
         up = [name for name in files.under(NET) if is_up(files, name)]
-        columns = [
-            Column(name, "B" if name.endswith("bytes") else "packets", "counter", interface, slow=name in _SLOW)
-            for interface in up
-            for name in (*_FAST, *_SLOW)
-        ]
-        retransmits = Column("tcp_retransmits", "segments", "counter", slow=True)
         return [
-            file_group(files, "proc/net/dev", columns, procfiles.interfaces),
-            file_group(files, "proc/net/snmp", [retransmits], procfiles.tcp),
+            file_group(files, "proc/net/dev", columns_of(up), procfiles.interfaces),
+            file_group(files, "proc/net/snmp", [_RETRANSMITS], procfiles.tcp),
         ]
 
     def facts(self) -> dict[str, Any]:
-        """`interfaces`: what each was when sampling began, those that are down included."""
+        """`interfaces`: what each was when sampling began, those that are down included. Or `namespaces`: host -> name."""
         return self._facts
 
     @cached_property
     def _facts(self) -> dict[str, Any]:
+        if self.target.namespaces:
+            return {"namespaces": dict(self.target.namespaces)}
         files = self.sources.files
         return {"interfaces": {name: interface(files, name) for name in files.under(NET) if _is_interface(files, name)}}
+
+
+def columns_of(interfaces: Sequence[str]) -> list[Column]:
+    """All columns of some interfaces."""
+    return [
+        Column(name, "B" if name.endswith("bytes") else "packets", "counter", interface, slow=name in _SLOW)
+        for interface in interfaces
+        for name in (*_FAST, *_SLOW)
+    ]
+
+
+def in_namespace(host: str, namespace: str) -> list[Group]:
+    """The counters of one host's namespace: `host0/eth0/tx_bytes`, ..., `host0/tcp_retransmits`."""
+    files = NamespaceFiles(namespace)
+    first = files.ask("proc/net/dev")
+    names = (
+        dict.fromkeys(key.rpartition("/")[0] for key in procfiles.interfaces(first.value)) if first.ok else [_ETHERNET]
+    )
+
+    def of_host(parse: Callable[[str], Values]) -> Callable[[str], Values]:
+        return lambda text: {f"{host}/{key}": value for key, value in parse(text).items()}
+
+    return [
+        file_group(
+            files, "proc/net/dev", columns_of([f"{host}/{name}" for name in names]), of_host(procfiles.interfaces)
+        ),
+        file_group(files, "proc/net/snmp", [replace(_RETRANSMITS, device=host)], of_host(procfiles.tcp)),
+    ]
 
 
 def interface(files: Source, name: str) -> dict[str, Any]:

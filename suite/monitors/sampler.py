@@ -1,6 +1,7 @@
 """The one sampler process of a host: `python -m tfscale.suite.monitors.sampler CONFIG.json`.
 
-CONFIG  {"monitors": [names], "period_s", "slow_s", "output": path, "folder": the trial's, "visible": {variable: value}}
+CONFIG  {"monitors": [names], "period_s", "slow_s", "output": path, "folder": the trial's, "visible": {variable: value},
+         "namespaces": {host: name}, optional}
 
 It writes JSON lines; times are perf_counter_ns, the clock of the steps on this host:
 
@@ -147,7 +148,7 @@ def next_tick(last: int, since_start_ns: int, period_ns: int) -> int:
 def sample(config: dict[str, Any], output: Output, wait: Wait) -> None:
     """Sample until `wait` gives a cause to end. Raises OSError where the output cannot be written."""
     output.write({"sampler": {"pid": os.getpid(), "period_s": config["period_s"], "slow_s": config["slow_s"]}})
-    target, sources = Target(Path(config["folder"]), config["visible"]), here()
+    target, sources = Target(Path(config["folder"]), config["visible"], config.get("namespaces", {})), here()
     monitors = []
     for name in config["monitors"]:
         monitors.append(Sampled(name, sources, target))

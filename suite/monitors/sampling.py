@@ -28,6 +28,8 @@ class Sampling:
     folder: Path
     """The trial's folder: the ranks' folders are found in it, and the samples go to it."""
     visible: Mapping[str, str] = field(default_factory=dict)
+    namespaces: Mapping[str, str] = field(default_factory=dict)
+    """`host0`, ... -> its network namespace, where hosts have some."""
     period_s: float = 0.1
     slow_s: float = 1.0
 
@@ -45,6 +47,7 @@ class Sampling:
                 "output": str(self.output),
                 "folder": str(self.folder),
                 "visible": dict(self.visible),
+                "namespaces": dict(self.namespaces),
             }
         )
 

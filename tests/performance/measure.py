@@ -19,6 +19,7 @@ from pathlib import Path
 
 import gemm
 import launch
+import link
 import monitors
 import peers
 import quick_suite
@@ -39,6 +40,7 @@ def _peers(quick: bool, out: Path, cells: str) -> rows.Part:
 MEASUREMENTS: dict[str, Measurement] = {
     "quick_suite": lambda quick, out, cells: quick_suite.run(quick),
     "launch": lambda quick, out, cells: launch.run(quick),
+    "link": lambda quick, out, cells: link.run(quick),
     "timer": lambda quick, out, cells: timer.run(quick, cells),
     "monitors": lambda quick, out, cells: monitors.run(quick, cells),
     "gemm": lambda quick, out, cells: gemm.run(quick),

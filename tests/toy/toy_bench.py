@@ -38,6 +38,16 @@ class Ranks(Strategy):
         raise NotImplementedError
 
 
+class Spread(Ranks):
+    """`devices` worker processes in one job, shared out over the hosts."""
+
+    name = "spread"
+
+    def layout(self, case: Case) -> list[RankLayout]:
+        each = case.devices // case.hosts
+        return [RankLayout("worker", index, index // each, 1, index) for index in range(case.devices)]
+
+
 class Apart(Ranks):
     """`devices` worker processes that have nothing to say to each other."""
 

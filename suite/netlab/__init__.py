@@ -1,0 +1,1 @@
+"""A described network on one machine: a namespace a host, bridges as switches, links shaped by the kernel."""
