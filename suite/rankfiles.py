@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict
 RESULT = "result.json"
 BLOCKS = "blocks.npz"
 LOG = "log.txt"
+LOSSES = "losses.npz"
 
 
 class SelfCheck(BaseModel):
