@@ -11,7 +11,7 @@ from tfscale.suite import deciding, environment, store
 from tfscale.suite.adaptive import Pilot
 from tfscale.suite.blame import Blame
 from tfscale.suite.caseresult import case_results, target_met
-from tfscale.suite.curves import Trainer, trainings
+from tfscale.suite.curves import Trainer
 from tfscale.suite.interrupt import Interrupt
 from tfscale.suite.launch import Bench, Launched, launch
 from tfscale.suite.merge import merge
@@ -24,6 +24,7 @@ from tfscale.suite.ranks import MergeError, leading
 from tfscale.suite.record import Curve, Failure, FaultClass, Pruned, Record, Run, Validity
 from tfscale.suite.runfolder import RunFolder, utc_now
 from tfscale.suite.spec import Case, TargetLoss
+from tfscale.suite.trainings import trainings
 from tfscale.suite.validity.judging import judge_profile
 from tfscale.suite.watch import Outcome, Stopped
 
