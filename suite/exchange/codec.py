@@ -65,7 +65,7 @@ def cost(
 
 
 def payload(name: str, shapes: Sequence[GradientShape], session: StillSession) -> dict[str, int]:
-    """Bytes, by kind of collective, that the exchange `name` hands to collectives for gradients of `shapes`; it is traced and never run."""
+    """Bytes by kind of collective that the exchange `name` hands over for gradients of `shapes`; it is traced, never run."""
     exchange, handed = create(name), Handed()
     exchange.build(session, [])  # type: ignore[arg-type]
 
