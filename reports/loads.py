@@ -1,6 +1,6 @@
 """The described networks of a run, drawn with what one step of a case puts on each link."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from tfscale.reports import frames, text
@@ -8,13 +8,21 @@ from tfscale.reports.figures import topology as drawing
 from tfscale.reports.networks import Network, network_of
 from tfscale.suite.analysis import linkload
 from tfscale.suite.analysis.linkload import Load
+from tfscale.suite.exchange.parse import parse
 from tfscale.suite.record import CaseResult, Run
 from tfscale.suite.spec import Case
-from tfscale.suite.topology import Topology, spelled
+from tfscale.suite.topology import Topology
 
 MOST_HOSTS = 24
 """A wider drawing could not be read."""
 MOST = 8
+HIERARCHICAL = "hierarchical"
+WAYS: dict[str, Callable[[Topology, Sequence[int], float], Load]] = {
+    "sum": linkload.ring_all_reduce,
+    "gather": linkload.ring_gather,
+    "all_to_all": linkload.all_to_all,
+}
+"""Kind of collective -> what it puts on links, as TensorFlow's ring does it."""
 
 
 @dataclass(frozen=True)
@@ -31,27 +39,21 @@ def drawings(run: Run) -> list[Drawn]:
     handed = {record.case_id: record.effective.get("exchange_handed") for record in reversed(run.records)}
     for result in run.cases:
         case = frames.case_of(result.case)
-        network = network_of(case)
-        if case.topology is None or case.hosts < 2 or case.hosts > MOST_HOSTS or len(made) == MOST:
+        if case.topology is None or not 1 < case.hosts <= MOST_HOSTS or len(made) == MOST:
             continue
-        told = handed.get(result.case_id)
-        how = _how(case, told)
-        if how is None or (network, how) in made:
-            continue
-        drawn = _draw(f"network{len(made)}", case, network, result, how, told or {})
-        if drawn is not None:
-            made[network, how] = drawn
+        key = network_of(case), way_of(case, handed.get(result.case_id))
+        load = load_of(case, result, handed.get(result.case_id))
+        if load is not None and key not in made:
+            made[key] = _draw(f"network{len(made)}", case, result, key[1], load)
     return list(made.values())
 
 
-def _how(case: Case, handed: dict[str, int] | None) -> str | None:
-    """How the bytes of a case travel; None where nobody knows."""
-    if not handed:
-        return None
-    if case.exchange.partition("(")[0] == "hierarchical":
+def way_of(case: Case, handed: dict[str, int] | None) -> str:
+    """How most bytes of a case travel, in words."""
+    if parse(case.exchange).name == HIERARCHICAL:
         return "two levels"
-    kinds = sorted(kind for kind, amount in handed.items() if amount)
-    return {"sum": "ring all-reduce", "gather": "ring gather"}.get(kinds[0], kinds[0]) if len(kinds) == 1 else "mixed"
+    most = max(handed, key=lambda kind: handed[kind]) if handed else ""
+    return {"sum": "ring all-reduce", "gather": "ring gather", "all_to_all": "all-to-all"}.get(most, "unknown")
 
 
 def places_of(case: Case) -> list[int]:
@@ -59,42 +61,39 @@ def places_of(case: Case) -> list[int]:
     assert case.topology is not None
     order = case.topology.order(case.order, case.hosts)
     each = case.devices // case.hosts
-    return [order[replica // each] for replica in range(case.devices)]
+    return [order[replica // each] for replica in range(each * case.hosts)]
 
 
-def load_of(case: Case, handed: dict[str, int]) -> Load:
-    """Bytes that one step of `case` puts on each link. Raises ValueError where two levels do not fit the racks."""
+def load_of(case: Case, result: CaseResult, handed: dict[str, int] | None) -> Load | None:
+    """Bytes that one step of `case` puts on each link; None where it is not known how they travel."""
     topology, places = case.topology, places_of(case)
     assert topology is not None
-    if _how(case, handed) == "two levels":
-        return linkload.two_level_all_reduce(topology, places, _whole(handed, topology, places))
-    ways = {"sum": linkload.ring_all_reduce, "gather": linkload.ring_gather, "all_to_all": linkload.all_to_all}
-    return linkload.added(ways[kind](topology, places, amount) for kind, amount in handed.items())
+    if parse(case.exchange).name == HIERARCHICAL:
+        if parse(case.exchange).arguments.get("cross", "none") != "none":
+            return None
+        named = [result.quantities.get(name) for name in ("exchange_bytes", "exchange_ratio")]
+        known = [each.value for each in named if each is not None and each.value is not None]
+        try:
+            return linkload.two_level_all_reduce(topology, places, known[0] * known[1]) if len(known) == 2 else None
+        except ValueError:  # racks of unequal size: the exchange then does something else, if anything
+            return None
+    if not handed or not set(handed) <= set(WAYS):
+        return None
+    return linkload.added(WAYS[kind](topology, places, amount) for kind, amount in handed.items())
 
 
-def _whole(handed: dict[str, int], topology: Topology, places: Sequence[int]) -> float:
-    """Bytes of all gradients of a replica, from the shard of them that its rack sums with the others."""
-    members = len([place for place in places if topology.hosts[place] == topology.hosts[places[0]]])
-    return float(handed.get("sum", 0) * members)
-
-
-def _draw(
-    name: str, case: Case, network: Network, result: CaseResult, how: str, handed: dict[str, int]
-) -> Drawn | None:
-    topology = case.topology
+def _draw(name: str, case: Case, result: CaseResult, way: str, load: Load) -> Drawn:
+    topology, network = case.topology, network_of(case)
     assert topology is not None
-    try:
-        load = load_of(case, handed)
-    except ValueError:
-        return None  # no such thing as two levels here: the case itself was refused or says why
     worst = linkload.bottleneck(topology, load)
     step = result.quantities.get("step_time")
-    caption = f"{how}: bytes of one step on each link and direction (derived from what one replica hands over)."
+    caption = f"{way}: bytes of one step on each link and direction (derived from what one replica hands over)."
     if worst is not None:
         link, seconds = worst
-        rate = linkload.rate_of(topology, link)
         whose = f"rack {link.rack}'s link to the core" if link.host is None else f"the link of host {link.host}"
-        caption += f" Busiest is {whose}: {text.seconds(seconds)} at {spelled(rate or 0)}"
-        caption += f", of a step of {text.seconds(step.value)} ({step.kind})." if step and step.value else "."
+        caption += f" Busiest is {whose}, for {text.seconds(seconds)} at least"
+        whole = f", of a step of {text.seconds(step.value)} ({step.kind})" if step and step.value is not None else ""
+        caption += f"{whole}."
+    about = [case.workload, case.preset, case.strategy, f"exchange {case.exchange}"]
     figure = drawing.drawing(topology, places_of(case), load, name, f"{network.name}, {case.exchange}. {caption}")
-    return Drawn(network.name, f"{case.title.split(' topology=')[0]}", figure, caption)
+    return Drawn(network.name, " · ".join(about), figure, caption)
