@@ -40,7 +40,7 @@ def maps(run: Run) -> list[ExchangeMap]:
     """One map for every setting that has results of two exchanges or more."""
     points = points_of(run)
     settings = dict.fromkeys(setting(point.case) for point in points)
-    made = []
+    made: list[ExchangeMap] = []
     for key in settings:
         group = [point for point in points if setting(point.case) == key]
         if len({point.case.exchange for point in group}) > 1:

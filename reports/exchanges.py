@@ -204,7 +204,7 @@ def _more(found: convergence.Convergence) -> str:
     assert found.ratio.value is not None
     low, high = found.ratio.ci95 or (None, None)
     between = f" ({100 * (low - 1):+.0f} to {100 * (high - 1):+.0f})" if low is not None and high is not None else ""
-    return f"{100 * (found.ratio.value - 1):+.0f}\u202f%{between}, {text.plural(found.seeds, 'seed')}"
+    return f"{100 * (found.ratio.value - 1):+.0f}\u202f%{between}"
 
 
 def _time(member: Member, members: Sequence[Member]) -> Found:

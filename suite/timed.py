@@ -50,8 +50,9 @@ def exchange_of(job: "Job") -> dict[str, Any]:
     if not step.gradient_shapes:
         return {}
     from tfscale.suite.exchange import codec
+    from tfscale.suite.exchange.stillwire import StillSession
 
-    session = codec.StillSession(job.session.replicas, tuple(job.session.racks), job.session.first_replica)
+    session = StillSession(job.session.replicas, tuple(job.session.racks), job.session.first_replica)
     if parse(name).name == "none":
         handed = codec.payload("none", step.gradient_shapes, session)
         return {"bytes": step.payload_bytes, "none_bytes": sum(handed.values()), "handed": handed, "exact": True}

@@ -10,11 +10,13 @@ from tfscale.reports.figures import svg
 from tfscale.suite.analysis.linkload import Link, busy_s, rate_of
 from tfscale.suite.topology import Topology, spelled
 
-HOST, GAP, RACK_GAP, EDGE = 104, 12, 30, 16
+HOST, GAP, RACK_GAP, EDGE = 116, 12, 30, 16
 """Pixels: width of a host, between hosts, between racks, around everything."""
-CORE_Y, SWITCH_Y, HOST_Y = 26, 122, 232
+CORE_Y, SWITCH_Y, HOST_Y = 26, 132, 252
 """Pixels from the top: the middles of the core, of the racks' switches and of the hosts."""
-BOTTOM = 276
+ABOVE = 45
+"""Pixels from what a link leads down to, to the middle of what is said of it."""
+BOTTOM = 282
 COLD, WARM = "#8fa3b5", "#c8553d"
 LEAST_WIDTH = 320
 
@@ -26,7 +28,7 @@ def drawing(topology: Topology, places: Sequence[int], load: Mapping[Link, float
     x, width = _columns(topology, used)
     busy = busy_s(topology, load)
     longest = max(busy.values(), default=0.0)
-    top = 0 if len(racks) > 1 else CORE_Y + 40
+    top = 0 if len(racks) > 1 else SWITCH_Y - 30
     height = BOTTOM - top
     with svg.style():
         figure = svg.new_figure(width, height)
@@ -44,7 +46,7 @@ def drawing(topology: Topology, places: Sequence[int], load: Mapping[Link, float
             points = (middles[rack], SWITCH_Y), (x[place], HOST_Y)
             _link(axes, topology, load, busy, longest, (rack, place), points)
         for rack in racks:
-            _box(axes, middles[rack], SWITCH_Y, 96, 28, f"rack {rack}")
+            _box(axes, middles[rack], SWITCH_Y, 96, 28, f"rack {rack}" if len(racks) > 1 else "switch")
         for place in used:
             replicas = [str(number) for number, at in enumerate(places) if at == place]
             words = f"host {place}\nreplica{'s' if len(replicas) > 1 else ''} {', '.join(replicas)}"
@@ -98,8 +100,8 @@ def _link(
         f"↑ {text.size(load.get(up, 0.0))}  ↓ {text.size(load.get(down, 0.0))}",
         *([f"{text.seconds(seconds)} at least"] if seconds else []),
     ]
-    at = 0.52
+    # Above its lower end: there no two links are near each other.
     axes.text(
-        x0 + at * (x1 - x0), y0 + at * (y1 - y0), "\n".join(lines), ha="center", va="center", fontsize=7.5,
-        color=svg.INK, linespacing=1.25, zorder=2, bbox={"fc": "white", "ec": "none", "pad": 1.2, "alpha": 0.88},
+        x1, y1 - ABOVE, "\n".join(lines), ha="center", va="center", fontsize=7.5, color=svg.INK, linespacing=1.25,
+        zorder=2, bbox={"fc": "white", "ec": "none", "pad": 1.2},
     )  # fmt: skip

@@ -160,10 +160,15 @@ def sentence(faster: Quantity, found: Convergence) -> str:
     """`8.1x faster steps, 6 % more steps, 7.6x to target`: what an exchange gains a step, what it costs, what is left."""
     if faster.value is None:
         return f"steps cannot be compared: {faster.reason}"
-    said = [f"{faster.value:.2g}x faster steps" if faster.value >= 1 else f"{1 / faster.value:.2g}x slower steps"]
+    said = [f"{_times(faster.value)} faster steps" if faster.value >= 1 else f"{_times(1 / faster.value)} slower steps"]
     if found.ratio.value is None:
         return f"{said[0]}, target {found.failing or found.ratio.reason}"
     more = round(100 * (found.ratio.value - 1))
     said.append("as many steps" if more == 0 else f"{abs(more)} % {'more' if more > 0 else 'fewer'} steps")
     whole = gain(found.ratio, faster).value or 0.0
-    return ", ".join([*said, f"{whole:.2g}x to target"])
+    return ", ".join([*said, f"{_times(whole)} to target"])
+
+
+def _times(factor: float) -> str:
+    """`1.03x`, `8.1x`, `12x`: near 1 the third digit tells whether anything is gained at all."""
+    return f"{factor:.2f}x" if factor < 2 else f"{factor:.1f}x" if factor < 10 else f"{factor:.0f}x"

@@ -16,7 +16,7 @@ from tfscale.suite.topology import Topology
 Direction = Literal["up", "down"]
 
 
-@dataclass(frozen=True, order=True)
+@dataclass(frozen=True)
 class Link:
     """One direction of a host's link to its switch (`host`: its place in the topology), or of a rack's to the core."""
 
@@ -117,5 +117,6 @@ def bottleneck(topology: Topology, load: Mapping[Link, float]) -> tuple[Link, fl
     busy = busy_s(topology, load)
     if not busy:
         return None
-    worst = max(sorted(busy), key=lambda link: busy[link])
-    return worst, busy[worst]
+    longest = max(busy.values())
+    worst = min((link for link in busy if busy[link] == longest), key=str)  # of equals always the same
+    return worst, longest

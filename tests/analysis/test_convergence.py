@@ -106,8 +106,9 @@ def test_time_is_steps_times_step_time_and_the_gain_their_quotient() -> None:
     ("faster", "base", "steps", "words"),
     [
         (8.1, 300, 318, "8.1x faster steps, 6 % more steps, 7.6x to target"),
-        (1.8, 300, 294, "1.8x faster steps, 2 % fewer steps, 1.8x to target"),
-        (0.5, 300, 300, "2x slower steps, as many steps, 0.5x to target"),
+        (1.8, 300, 294, "1.80x faster steps, 2 % fewer steps, 1.84x to target"),
+        (0.5, 300, 300, "2.0x slower steps, as many steps, 0.50x to target"),
+        (0.967, 300, 300, "1.03x slower steps, as many steps, 0.97x to target"),
     ],
 )
 def test_what_is_gained_and_what_it_costs_in_words(faster: float, base: int, steps: int, words: str) -> None:
