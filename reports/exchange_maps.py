@@ -12,7 +12,7 @@ from tfscale.reports.efficiencies import Point, points_of
 from tfscale.reports.figures import exchange_map
 from tfscale.reports.maps import ratio
 from tfscale.reports.networks import Network, network_of, setting
-from tfscale.suite.record import Failure, Pruned, Run
+from tfscale.suite.record import Failure, Pruned, Quantity, Run
 from tfscale.suite.spec import Case
 
 HIDDEN = ("topology", "order")
@@ -104,7 +104,7 @@ def _cell(
     absent: dict[tuple[Network, str], tuple[str, str]],
 ) -> dict[str, Any]:
     cell: dict[str, Any] = {"network": network.name, "exchange": exchange, "speed": math.nan, "below": "", "kind": ""}
-    cell |= {"why": "", "reason": ""}
+    cell |= {"why": "", "reason": "", "differs": False}
     head = f"{exchange} on {network.name}"
     if mine is None:
         word, reason = absent.get((network, exchange), ("not run", ""))
@@ -119,7 +119,12 @@ def _cell(
     if speed.value is None:
         return cell | {"why": "unknown", "reason": f"{head}: {speed.reason}"}
     below = f"{text.number(speed.ci95[0], 3)}–{text.number(speed.ci95[1], 3)}" if speed.ci95 else "no interval"
-    return cell | {"speed": speed.value, "below": below, "kind": speed.kind}
+    return cell | {"speed": speed.value, "below": below, "kind": speed.kind, "differs": differs(speed)}
+
+
+def differs(ratio: Quantity) -> bool:
+    """Whether the interval of a ratio leaves out 1; without an interval nobody knows."""
+    return ratio.ci95 is not None and not ratio.ci95[0] <= 1 <= ratio.ci95[1]
 
 
 def _winner(network: Network, cells: Sequence[dict[str, Any]]) -> str:
@@ -130,4 +135,5 @@ def _winner(network: Network, cells: Sequence[dict[str, Any]]) -> str:
         return f"{network.name}: there is nothing to compare."
     if best["exchange"] == "none":
         return f"{network.name}: none is fastest."
-    return f"{network.name}: {best['exchange']} is fastest, {text.number(best['speed'], 3)} times none."
+    doubt = "" if best["differs"] else ", but its interval does not leave out 1"
+    return f"{network.name}: {best['exchange']} is fastest, {text.number(best['speed'], 3)} times none{doubt}."

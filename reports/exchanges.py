@@ -186,7 +186,8 @@ def _faster(member: Member) -> Found:
         return Found(Cell(""), why=one.reason or NO_BASE)
     below = "slower" if one.value < 1 else "faster"
     if one.ci95:
-        below = f"{text.number(one.ci95[0], 3)}–{text.number(one.ci95[1], 3)}, {below}"
+        told = below if exchange_maps.differs(one) else "undecided"
+        below = f"{text.number(one.ci95[0], 3)}–{text.number(one.ci95[1], 3)}, {told}"
     return Found(Cell(f"{text.number(one.value, 3)}×", below, sort=one.value), one.kind)
 
 

@@ -59,6 +59,16 @@ def test_losers_are_shown_as_plainly_as_winners(run: Run) -> None:
     assert exchange_maps.maps(run)[0].winners[0].startswith("2x100Mbit: powersgd(rank=4) is fastest, 6.")
 
 
+def test_what_an_interval_leaves_open_is_no_gain() -> None:
+    noisy = [exchange_runs.records(exchange_runs.case(exchange, None), 0.5) for exchange in ("none", "fp16")]
+    run = exchange_runs.builder.run_of(tuple(map(case_result, noisy)), tuple(r for each in noisy for r in each))
+    assert row(exchanges.tables(run)[0], "fp16")["Speed to none"][1].endswith("undecided")
+    assert "none is fastest" in exchange_maps.maps(run)[0].winners[0]
+    noisy[1] = exchange_runs.records(exchange_runs.case("fp16", None), 0.499)
+    run = exchange_runs.builder.run_of(tuple(map(case_result, noisy)), tuple(r for each in noisy for r in each))
+    assert exchange_maps.maps(run)[0].winners[0].endswith("times none, but its interval does not leave out 1.")
+
+
 def test_coding_comes_from_the_profile_where_it_tells(run: Run) -> None:
     table = exchanges.tables(run)[0]
     assert row(table, "fp16")["Encode"][0] == "12.00 ms"
