@@ -115,6 +115,8 @@ def varying_axes(axes: Sequence[dict[str, Any]]) -> list[str]:
 
 
 def cell(value: Any) -> str:
+    if isinstance(value, dict) and value.get("name"):
+        return str(value["name"])
     if isinstance(value, dict):
         kind = [str(value["kind"])] if "kind" in value else []
         defaults = {
