@@ -68,8 +68,6 @@ def other_of(case: Case) -> str:
         axes["accumulation"] = case.micro_batches
     if case.topology is not None and case.topology.name:
         axes["topology"] = case.topology.name
-    if case.scaling != "accumulated" and case.accumulation > 1:
-        axes["accumulation"] = case.accumulation
     return " ".join(f"{key}={text.word(value)}" for key, value in axes.items())
 
 

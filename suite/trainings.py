@@ -47,10 +47,15 @@ def base_of(case: Case) -> Case:
 
 
 def trainings(cases: Iterable[Case], wanted: TargetLoss) -> list[Training]:
-    """All trainings that `cases` need, seed by seed, each base before what is held against it; none without a lossy case."""
+    """All trainings that `cases` need, seed by seed, each base before what is held against it; none without a lossy case.
+
+    A case that leaves its batch to a pilot launch is left out: what it trains with is not known before its first trial.
+    """
     standing: dict[str, list[str]] = {}
     bare: dict[str, Case] = {}
     for case in cases:
+        if case.undecided:
+            continue
         one = unlinked(case)
         bare.setdefault(one.id, one)
         standing.setdefault(one.id, []).append(case.id)

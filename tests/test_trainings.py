@@ -54,3 +54,7 @@ def test_an_asynchronous_strategy_is_held_against_the_mean_of_all_replicas() -> 
     assert (base.case.strategy, found.case.strategy) == ("multi_worker_mirrored", "parameter_server")
     (base, found) = trainings([case(strategy="parameter_server", devices=1)], TargetLoss(seeds=1))
     assert base.case.strategy == "one_device"
+
+
+def test_a_batch_that_nobody_has_decided_is_not_trained() -> None:
+    assert trainings([case(exchange="fp16", accumulation="auto")], TWO) == []

@@ -74,14 +74,14 @@ def run(
     profiled: bool = False,
     pinned: bool = True,
     dropout: float | None = None,
-) -> Ran:
-    """Launch `case` and wait for its ranks. `pinned`: with cores of their own, as far as there are any."""
-    each = max(1, len(CORES) // case.devices)
-    place = Place(host_cores=CORES, cores_per_device=each) if pinned else Place(host_cores=[], cores_per_device=0)
     lengths: Lengths | None = None,
 ) -> Ran:
-    """Launch `case` and wait for its ranks; with `lengths`, the pass that keeps losses."""
-    place = Place(host_cores=CORES, cores_per_device=max(1, len(CORES) // case.devices))
+    """Launch `case` and wait for its ranks; with `lengths`, the pass that keeps losses.
+
+    `pinned`: with cores of their own, as far as there are any.
+    """
+    each = max(1, len(CORES) // case.devices)
+    place = Place(host_cores=CORES, cores_per_device=each) if pinned else Place(host_cores=[], cores_per_device=0)
     plans = plan_launch(
         case,
         0,
