@@ -46,7 +46,8 @@ def timed_pass(job: "Job", events: EventLog, phases: Phases) -> None:
 
 def exchange_of(job: "Job") -> dict[str, Any]:
     """How this replica's gradients travelled, and what coding them costs; {} where they stay with their replica."""
-    name, step = job.plan.case.exchange, job.step
+    step = job.step
+    name = step.exchange.resolved() or job.plan.case.exchange
     if not step.gradient_shapes:
         return {}
     from tfscale.suite.exchange import codec

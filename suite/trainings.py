@@ -10,7 +10,11 @@ from dataclasses import dataclass
 
 from tfscale.suite import registry
 from tfscale.suite.exchange import base as exchanges
+from tfscale.suite.exchange.parse import parse
 from tfscale.suite.spec import Case, TargetLoss
+
+CHOSEN_BY_LINK = ("auto",)
+"""Exchanges that are what the links of the case make of them."""
 
 
 @dataclass(frozen=True)
@@ -49,12 +53,13 @@ def base_of(case: Case) -> Case:
 def trainings(cases: Iterable[Case], wanted: TargetLoss) -> list[Training]:
     """All trainings that `cases` need, seed by seed, each base before what is held against it; none without a lossy case.
 
-    A case that leaves its batch to a pilot launch is left out: what it trains with is not known before its first trial.
+    A case that leaves its batch to a pilot launch, or its exchange to its links, is left out: what it trains with is not
+    known before its first trial, and would be another off its network.
     """
     standing: dict[str, list[str]] = {}
     bare: dict[str, Case] = {}
     for case in cases:
-        if case.undecided:
+        if case.undecided or parse(case.exchange).name in CHOSEN_BY_LINK:
             continue
         one = unlinked(case)
         bare.setdefault(one.id, one)
