@@ -66,7 +66,7 @@ def run(
         if as_json:
             answer(plan.dry_run_document())
         else:
-            display.dry_run(plan.suite, plan.cases, plan.pruned, plan.device_hours, display.out)
+            display.dry_run(plan.suite, plan.cases, plan.pruned, plan.device_hours, len(plan.needed), display.out)
         return
     from tfscale.suite import running
 

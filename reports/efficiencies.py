@@ -80,6 +80,7 @@ def _key(case: Case, records: Sequence[Record]) -> dict[str, Any]:
         "xla": case.xla,
         "exchange": frames.line_of(case).partition(", ")[2],
         "other settings": frames.other_of(case),
+        "network": case.topology.model_dump_json(exclude={"name"}) if case.topology else None,
         "processor": cpu.get("model") if isinstance(cpu, dict) else None,
         "clock policy": cpu.get("governor") if isinstance(cpu, dict) else None,
         "accelerators": sorted({str(gpu.get("name")) for gpu in gpus if isinstance(gpu, dict)}) if gpus else [],

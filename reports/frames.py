@@ -66,6 +66,8 @@ def other_of(case: Case) -> str:
     axes = {key: value for key, value in case.axes().items() if key not in NAMED_AXES}
     if case.scaling != "accumulated" and case.micro_batches > 1:
         axes["accumulation"] = case.micro_batches
+    if case.topology is not None and case.topology.name:
+        axes["topology"] = case.topology.name
     return " ".join(f"{key}={text.word(value)}" for key, value in axes.items())
 
 

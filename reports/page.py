@@ -15,11 +15,15 @@ from tfscale.reports import (
     curves,
     details,
     efficiencies,
+    exchange_maps,
+    exchanges,
     findings,
     frames,
+    loads,
     maps,
     phases,
     summary,
+    targets,
     traces,
 )
 from tfscale.reports.html import hash_of, static, templates
@@ -35,6 +39,7 @@ SECTIONS = (
     ("breakdown", "Where a step goes"),
     ("blocks", "Block times"),
     ("startup", "Start-up"),
+    ("exchanges", "Exchanges"),
     ("counters", "Counters"),
     ("failed", "Failed and pruned"),
     ("details", "In full"),
@@ -72,14 +77,16 @@ def _context(
     failed, pruned = frames.failed(run), frames.pruned(run)
     shares = efficiencies.efficiencies(run)
     made_maps = maps.maps(run)
+    travelled = _exchanges(run)
     return {
+        **travelled,
         "run": run,
         "css": Markup(static("style.css")),
         "script": Markup(static("report.js")),
         "script_hash": hash_of(static("report.js")),
         "created": when(run.created),
         "others": others,
-        "sections": SECTIONS,
+        "sections": [each for each in SECTIONS if each[0] != "exchanges" or travelled["has_exchanges"]],
         "facts": summary.facts(run),
         "tally": summary.tally(cases, failed, pruned),
         "invented": summary.invented(quantities),
@@ -106,6 +113,20 @@ def _context(
         "details": details.details(run, quantities, trials),
         "environment": changes.captured(run.environment),
         "changes": changes.changes(run.environment, before),
+    }
+
+
+def _exchanges(run: Run) -> dict[str, Any]:
+    """The section on exchanges; it is left out of a run that has nothing to compare them by."""
+    tables, apart = exchanges.tables(run), targets.apart(run)
+    shown = bool(tables or apart)
+    return {
+        "has_exchanges": shown,
+        "exchange_tables": tables,
+        "exchange_maps": exchange_maps.maps(run) if shown else [],
+        "target_lead": targets.lead(run),
+        "apart": apart,
+        "drawings": loads.drawings(run) if shown else [],
     }
 
 

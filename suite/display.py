@@ -80,7 +80,9 @@ def quantity(q: Quantity) -> str:
     return text if q.kind == "measured" else f"{text} ({q.kind})"
 
 
-def dry_run(suite: Suite, kept: Sequence[Case], pruned: Sequence[Pruned], hours: float, out: Console) -> None:
+def dry_run(
+    suite: Suite, kept: Sequence[Case], pruned: Sequence[Pruned], hours: float, trainings: int, out: Console
+) -> None:
     """The cases that would run, the pruned ones with their reasons, and the device-hours at most."""
     varying = varying_axes([*(case.axes() for case in kept), *(p.case for p in pruned)])
     table = Table(
@@ -99,6 +101,8 @@ def dry_run(suite: Suite, kept: Sequence[Case], pruned: Sequence[Pruned], hours:
     trials = suite.measure.max_trials or suite.measure.trials
     timed = f"{suite.measure.steps} steps" if suite.measure.steps else f"{suite.measure.budget_s:g} s timed at most"
     out.print(f"\nat most {hours:.2f} device-hours ({trials} trials of {timed})")
+    if suite.target_loss:
+        out.print(f"and {trainings} trainings to a target loss, of {suite.target_loss.limit} steps at most")
 
 
 def varying_axes(axes: Sequence[dict[str, Any]]) -> list[str]:
@@ -111,6 +115,8 @@ def varying_axes(axes: Sequence[dict[str, Any]]) -> list[str]:
 
 
 def cell(value: Any) -> str:
+    if isinstance(value, dict) and value.get("name"):
+        return str(value["name"])
     if isinstance(value, dict):
         kind = [str(value["kind"])] if "kind" in value else []
         defaults = {

@@ -11,6 +11,7 @@ from tfscale.suite import deciding, environment, store
 from tfscale.suite.adaptive import Pilot
 from tfscale.suite.blame import Blame
 from tfscale.suite.caseresult import case_results, target_met
+from tfscale.suite.curves import Trainer
 from tfscale.suite.interrupt import Interrupt
 from tfscale.suite.launch import Bench, Launched, launch
 from tfscale.suite.merge import merge
@@ -20,9 +21,10 @@ from tfscale.suite.plan import Pass
 from tfscale.suite.profiled import profiled_cases
 from tfscale.suite.profiling.ofrun import Profiled, profile_of
 from tfscale.suite.ranks import MergeError, leading
-from tfscale.suite.record import Failure, FaultClass, Pruned, Record, Run, Validity
+from tfscale.suite.record import Curve, Failure, FaultClass, Pruned, Record, Run, Validity
 from tfscale.suite.runfolder import RunFolder, utc_now
-from tfscale.suite.spec import Case
+from tfscale.suite.spec import Case, TargetLoss
+from tfscale.suite.trainings import trainings
 from tfscale.suite.validity.judging import judge_profile
 from tfscale.suite.watch import Outcome, Stopped
 
@@ -44,9 +46,13 @@ class Sweep:
     notify: OnNotice = ignore
     interrupt: Interrupt = field(default_factory=Interrupt)
     created: str = field(default_factory=utc_now)
+    target_loss: TargetLoss | None = None
+    nearby: Bench | None = None
+    """Where trainings to a target loss are launched: this machine, without the cases' network; None: as the cases."""
 
     def __post_init__(self) -> None:
         self._profiled = profiled_cases(self.cases, self.bench.profile)
+        self._trainings = trainings(self.cases, self.target_loss) if self.target_loss else []
         launches = len(self.cases) * self.bench.measure.trials + len(self._profiled)
         self._remaining = Remaining(launches, self.bench.measure)
 
@@ -63,6 +69,9 @@ class Sweep:
             except Stopped:
                 self._tell("stopping", case)
                 break
+        if self.target_loss is not None:  # after all cases: trainings take longest
+            trainer = Trainer(self.target_loss, self.folder, self.nearby or self.bench, self.notify, self.interrupt)
+            trainer.run(self._trainings, known.curves)
         document = self._document(store.find_records(self.folder.path))
         self.folder.write_run(document)
         return document
@@ -200,13 +209,17 @@ class Sweep:
             records=tuple(records),
             failed=tuple(failures),
             pruned=tuple(self.pruned),
-            missing=tuple(self._missing(records, failures)),
+            missing=tuple(self._missing(records, failures, found.curves)),
             environment=self.environment,
+            curves=tuple(found.curves),
         )
 
-    def _missing(self, records: Sequence[Record], failures: Sequence[Failure]) -> list[str]:
-        ended = {record.case_id for record in records} | {failure.case_id for failure in failures}
-        return [case.id for case in self.cases if case.id not in ended]
+    def _missing(self, records: Sequence[Record], failures: Sequence[Failure], curves: Sequence[Curve]) -> list[str]:
+        failed = {failure.case_id for failure in failures}
+        ended = {record.case_id for record in records} | failed
+        trained = {curve.case_id for curve in curves} | failed
+        untrained = [training.case.id for training in self._trainings if training.case.id not in trained]
+        return list(dict.fromkeys([*(case.id for case in self.cases if case.id not in ended), *untrained]))
 
     def _tell(self, kind: Kind, case: Case, trial: int | None = None, **detail: Any) -> None:
         self.notify(Notice(kind, case, trial, detail, self._remaining.seconds))

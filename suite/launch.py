@@ -12,7 +12,7 @@ from tfscale.suite.launchers.base import Launcher
 from tfscale.suite.launchers.environment import ORDER, VISIBLE, base_environment
 from tfscale.suite.launchers.errors import LaunchError
 from tfscale.suite.monitors.sampling import Sampler, Sampling
-from tfscale.suite.plan import Pass, RankPlan
+from tfscale.suite.plan import Lengths, Pass, RankPlan
 from tfscale.suite.planner import Folders, Place, plan_launch
 from tfscale.suite.runfolder import empty
 from tfscale.suite.spec import Case, Measure, Profile
@@ -36,6 +36,8 @@ class Bench:
     data_of: Callable[[Case], Path | None] = lambda case: None
     """TFRecord folder of a case with files input; may make it."""
     strategy_of: Callable[[Case], Strategy] = lambda case: load_strategy(case.strategy)
+    lengths: Lengths | None = None
+    """How long a pass `losses` trains."""
 
 
 @dataclass(frozen=True)
@@ -101,6 +103,7 @@ def _plan(
             hosts=bench.launcher.hosts(case),
             case_id=asked.id,
             batch_growth=deciding.growth(asked, case),
+            lengths=bench.lengths,
         )
     except LaunchError as error:
         return [], Outcome(Blame("never_started", None, str(error)))

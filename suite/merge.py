@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from tfscale.suite import counters, summarise, workload
+from tfscale.suite import counters, exchanged, summarise, workload
 from tfscale.suite.analysis import peaks
 from tfscale.suite.analysis.scaling import mfu
 from tfscale.suite.counters import Counted
@@ -96,11 +96,12 @@ def record_of(
         **summarise.speed(timing, sample, claims_interval=plan.measure.steps is None),
         **summarise.tails(ranks, lockstep),
         **summarise.memory(ranks),
+        **exchanged.quantities([rank.result for rank in ranks], case.exchange),
     }
     if counted.monitors:
         quantities |= counters.energy(counted, quantities["throughput"], workload.sample)
     flops = workload.flops(case.preset, round(timing.global_batch)).total
-    effective = _effective(ranks)
+    effective = {**_effective(ranks), **exchanged.effective([rank.result for rank in ranks])}
     peak = peaks.of_record(environment, effective) if plan.accelerator == "gpu" else None
     per_replica = peak.flops_per_s if peak else None
     quantities["mfu"] = mfu(flops, quantities["step_time"], case.devices, per_replica, reason=NO_PEAK)

@@ -20,6 +20,9 @@ Kind = Literal[
     "profile_done",
     "profile_failed",
     "case_done",
+    "training_started",
+    "training_done",
+    "training_failed",
     "stopping",
 ]
 

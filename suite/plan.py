@@ -10,7 +10,19 @@ from pydantic import BaseModel, ConfigDict
 from tfscale.suite.spec import Case, Measure, Profile
 from tfscale.suite.strategies.base import RankLayout, Role
 
-Pass = Literal["timed", "profiled", "pilot"]
+Pass = Literal["timed", "profiled", "pilot", "losses"]
+
+
+class Lengths(BaseModel):
+    """How long the pass `losses` trains: `most` steps, fewer where the smoothed loss comes to `until` before."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    most: int
+    smoothing: int
+    """Steps whose losses are averaged: the last ones."""
+    until: float | None = None
+    """The smoothed loss to stop at; None: train all steps."""
 
 
 class RankPlan(BaseModel):
@@ -53,6 +65,8 @@ class RankPlan(BaseModel):
     pass_: Pass
     batch_growth: int = 1
     """Chosen per-replica batch / the one that the learning-rate rule takes for its base."""
+    lengths: Lengths | None = None
+    """Of the pass `losses`."""
 
     @property
     def tf_config(self) -> str | None:

@@ -8,7 +8,7 @@ from typing import Literal
 from tfscale.suite import transport
 from tfscale.suite.launchers.base import Host
 from tfscale.suite.launchers.ports import free_ports
-from tfscale.suite.plan import Pass, RankPlan, cores_of
+from tfscale.suite.plan import Lengths, Pass, RankPlan, cores_of
 from tfscale.suite.spec import Case, Measure, Profile
 from tfscale.suite.strategies.base import RankLayout, Strategy
 
@@ -45,6 +45,7 @@ def plan_launch(
     hosts: Sequence[Host] | None = None,
     case_id: str | None = None,
     batch_growth: int = 1,
+    lengths: Lengths | None = None,
 ) -> list[RankPlan]:
     """Plans of all ranks of one launch of `case`, in rank order. `hosts`: in that order too; default: this machine.
 
@@ -88,6 +89,7 @@ def plan_launch(
             profile=profile,
             pass_=pass_,
             batch_growth=batch_growth,
+            lengths=lengths,
         )
         for rank, layout in enumerate(layouts)
     ]

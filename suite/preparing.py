@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tfscale.suite import catalogue, environment, only, pruning, registry, suitefile
+from tfscale.suite import catalogue, environment, only, pruning, registry, suitefile, trainings
 from tfscale.suite.record import Pruned
 from tfscale.suite.spec import Case, Suite
 
@@ -24,6 +24,12 @@ class Prepared:
     def device_hours(self) -> float:
         return pruning.device_hours(self.cases, self.suite.measure)
 
+    @property
+    def needed(self) -> list[trainings.Training]:
+        """Trainings to a target loss; the hours of the cases do not hold them: nobody knows yet how long a step takes."""
+        wanted = self.suite.target_loss
+        return trainings.trainings(self.cases, wanted) if wanted else []
+
     def dry_run_document(self) -> dict[str, Any]:
         """The answer of `run --dry-run --json`."""
         return {
@@ -32,6 +38,7 @@ class Prepared:
             "cases": [{"case_id": case.id, "case": case.model_dump(mode="json")} for case in self.cases],
             "pruned": [pruned.model_dump(mode="json") for pruned in self.pruned],
             "device_hours_at_most": self.device_hours,
+            "trainings": len(self.needed),
         }
 
 

@@ -61,6 +61,12 @@ def _line(notice: Notice) -> str | None:
         return f"{case}: failed: {failure.classification}: {failure.reason}"
     if notice.kind in ("profile_retry", "profile_failed"):
         return f"{case}: {notice.kind.replace('_', ' ')}: {notice.detail['reason']}"
+    if notice.kind == "training_done":
+        curve = notice.detail["curve"]
+        to = f"{curve.reached} steps to a loss of {curve.target:.4g}" if curve.reached else "did not come to its target"
+        return f"{case}: {to}, {curve.steps} trained"
+    if notice.kind == "training_failed":
+        return f"{case}: failed: {notice.detail['failure'].reason}"
     if notice.kind == "port_retry":
         return f"{case}: a port was taken meanwhile, launched again with others"
     return f"{case}: stopped; `--resume` does the rest" if notice.kind == "stopping" else None

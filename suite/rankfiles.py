@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict
 RESULT = "result.json"
 BLOCKS = "blocks.npz"
 LOG = "log.txt"
+LOSSES = "losses.npz"
 
 
 class SelfCheck(BaseModel):
@@ -42,6 +43,9 @@ class RankResult(BaseModel):
     tail_s: list[float]
     """Durations of single steps from the stamped pass; empty where it was left out."""
     final_loss_scale: float | None = None
+    exchange: dict[str, Any] = {}
+    """How gradients travelled, where they did: bytes, none_bytes, handed (bytes by kind of collective), exact; encode_s
+    and decode_s with repeats, or reason."""
 
 
 TEMPORARY = ".tmp"

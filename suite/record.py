@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 RECORD_SCHEMA: Literal["tfscale.record/1"] = "tfscale.record/1"
 CASE_SCHEMA: Literal["tfscale.case/1"] = "tfscale.case/1"
 RUN_SCHEMA: Literal["tfscale.run/1"] = "tfscale.run/1"
+CURVE_SCHEMA: Literal["tfscale.curve/1"] = "tfscale.curve/1"
 
 Kind = Literal["measured", "derived", "simulated", "published"]
 Scope = Literal["within_trial", "across_trials"]
@@ -203,6 +204,41 @@ class CaseResult(Strict):
     model_config = ConfigDict(populate_by_name=True)
 
 
+class Curve(Strict):
+    """The JSON of one training of the pass `losses`: a case off its network, with one seed, and when it came to the target."""
+
+    schema_: Annotated[Literal["tfscale.curve/1"], Field(alias="schema")] = CURVE_SCHEMA
+    id: str
+    run: str
+    created: str
+    case_id: str
+    """Of `case`: its seed is in it."""
+    case: dict[str, Any]
+    seed: int
+    stands_for: tuple[str, ...]
+    """Ids of the run's cases whose losses these are: they differ in the network, or exchange exactly what `none` does."""
+    base: str | None
+    """The `case_id` of the training with `none` that gave the target; None where this is it."""
+    target: float
+    """Smoothed loss of the base after `target_steps` steps."""
+    target_steps: int
+    smoothing: int
+    """Steps whose losses are averaged: this one and those before it."""
+    limit: int
+    steps: int
+    """Steps that were trained; for `parameter_server`, of any worker."""
+    reached: int | None
+    """Number of the first step whose smoothed loss is at or below the target; None where none is."""
+    smoothed: float | None
+    """Smoothed loss of the last step; None where it is no number."""
+    staleness: Quantity | None = None
+    """Updates of other workers between a step's first read and its own update; None for synchronous strategies."""
+    files: dict[str, str]
+    """`losses` -> path relative to the curve's folder."""
+
+    model_config = ConfigDict(populate_by_name=True)
+
+
 class Pruned(Strict):
     case: dict[str, Any]
     reason: str
@@ -222,5 +258,7 @@ class Run(Strict):
     missing: tuple[str, ...] = ()
     """Ids of cases that were not run: the run was interrupted, and `--resume` does the rest."""
     environment: dict[str, Any] = {}
+    curves: tuple[Curve, ...] = ()
+    """Trainings to a target loss, where the suite asks for them."""
 
     model_config = ConfigDict(populate_by_name=True)

@@ -4,6 +4,7 @@ DIR/<run>/suite.yaml environment.json run.json
 DIR/<run>/<case id>/<trial>/record.json blocks.npz rank<r>/...     or failure.json in place of record.json
 DIR/<run>/<case id>/profile/rank<r>/plugins/profile/...
 DIR/<run>/<case id>/decided.json pilot/rank<r>/pilot.json       where the case left a number to a pilot launch
+DIR/<run>/curves/<case id>/curve.json rank0/losses.npz                 or failure.json in place of curve.json
 """
 
 import datetime
@@ -17,10 +18,13 @@ from typing import Any
 from pydantic import BaseModel
 
 from tfscale.suite.rankfiles import TEMPORARY, write_atomic
-from tfscale.suite.record import Failure, Record, Run
+from tfscale.suite.record import Curve, Failure, Record, Run
 
 RECORD = "record.json"
 FAILURE = "failure.json"
+CURVE = "curve.json"
+CURVES = "curves"
+"""Folder of a run that holds the trainings to a target loss, one folder a case and seed."""
 RUN = "run.json"
 SUITE = "suite.yaml"
 ENVIRONMENT = "environment.json"
@@ -105,6 +109,15 @@ class RunFolder:
     def write_failure(self, failure: Failure) -> Path:
         path = self.trial(failure.case_id, failure.trial) / FAILURE
         write_atomic(path, dump(failure))
+        return path
+
+    def curve(self, case_id: str) -> Path:
+        """Folder of a training to a target loss; the id is that of the case with its seed."""
+        return self.path / CURVES / case_id
+
+    def write_curve(self, curve: Curve | Failure) -> Path:
+        path = self.curve(curve.case_id) / (CURVE if isinstance(curve, Curve) else FAILURE)
+        write_atomic(path, dump(curve))
         return path
 
     def write_run(self, run: Run) -> Path:

@@ -1,5 +1,7 @@
 """From a prepared suite to a finished run: what `tfscale run` does between parsing and printing."""
 
+from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 
 import yaml
@@ -16,6 +18,8 @@ from tfscale.suite.record import Run
 from tfscale.suite.runfolder import SUITE, RunFolder, latest_run, runs_of
 from tfscale.suite.spec import Case, Suite
 
+NEARBY = "local"
+"""The launcher of trainings to a target loss, which need no network."""
 DATA = ".data"
 """Folder beside the runs that holds the seeded samples for input from files without a path."""
 
@@ -36,7 +40,9 @@ def run(prepared: Prepared, results: Path, *, resume: bool, overrides: dict[str,
     else:
         folder.remove_leftovers()
     suite = prepared.suite
-    with _launcher(suite.cluster.launcher) as launcher, Progress(len(prepared.cases)) as progress:
+    with ExitStack() as stack:
+        launcher = stack.enter_context(_launcher(suite.cluster.launcher))
+        progress = stack.enter_context(Progress(len(prepared.cases)))
         bench = Bench(
             launcher=launcher,
             place=_place(suite),
@@ -45,6 +51,9 @@ def run(prepared: Prepared, results: Path, *, resume: bool, overrides: dict[str,
             monitors=suite.monitors,
             data_of=lambda case: _sample(case, results),
         )
+        nearby = bench
+        if suite.target_loss is not None and suite.cluster.launcher != NEARBY:
+            nearby = replace(bench, launcher=stack.enter_context(_launcher(NEARBY)))
         sweep = Sweep(
             suite=suite.name,
             cases=prepared.cases,
@@ -55,6 +64,8 @@ def run(prepared: Prepared, results: Path, *, resume: bool, overrides: dict[str,
             pruned=prepared.pruned,
             notify=progress.tell,
             created=folder.created(),
+            target_loss=suite.target_loss,
+            nearby=nearby,
         )
         with sweep.interrupt:
             return sweep.run(), folder.path

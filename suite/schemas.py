@@ -9,13 +9,24 @@ from tfscale.suite.doctor.findings import Examination
 from tfscale.suite.environment.diff import Diff
 from tfscale.suite.profiling.schema import SCHEMA as TRACE_SCHEMA
 from tfscale.suite.profiling.schema import TraceShape
-from tfscale.suite.record import CASE_SCHEMA, RECORD_SCHEMA, RUN_SCHEMA, CaseResult, Failure, Record, Run
+from tfscale.suite.record import (
+    CASE_SCHEMA,
+    CURVE_SCHEMA,
+    RECORD_SCHEMA,
+    RUN_SCHEMA,
+    CaseResult,
+    Curve,
+    Failure,
+    Record,
+    Run,
+)
 
 MODELS: dict[str, type[BaseModel]] = {
     TRACE_SCHEMA: TraceShape,
     RECORD_SCHEMA: Record,
     CASE_SCHEMA: CaseResult,
     RUN_SCHEMA: Run,
+    CURVE_SCHEMA: Curve,
     "tfscale.failure/1": Failure,
     "tfscale.environment_diff/1": Diff,
     DOCTOR_SCHEMA: Examination,

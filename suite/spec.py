@@ -290,6 +290,29 @@ class Profile(Document):
     """Profile only the first case of each distinct workload that has these axis values; empty: every case."""
 
 
+class TargetLoss(Document):
+    """Steps that each exchange needs to a loss that `none` reaches: launches of their own, on an unshaped link."""
+
+    steps: int = Field(default=300, ge=1)
+    """The target is the smoothed loss of `none` after so many steps, for each seed its own."""
+    limit: int = Field(default=900, ge=1)
+    """Steps after which an exchange that has not come to the target is given up."""
+    seeds: int = Field(default=5, ge=1)
+    """Trainings of each exchange; they differ in weights, dropout and the order of the data."""
+    smoothing: int = Field(default=20, ge=1)
+    """Steps that are averaged: this one and those before it."""
+
+    @model_validator(mode="after")
+    def _lengths_fit(self) -> Self:
+        if self.limit < self.steps:
+            raise ValueError(
+                f"limit: {self.limit} steps are fewer than the {self.steps} that the target is taken after"
+            )
+        if self.smoothing > self.steps:
+            raise ValueError(f"smoothing: {self.smoothing} steps cannot be averaged within the first {self.steps}")
+        return self
+
+
 class Cluster(Document):
     """Where ranks run; `tfscale list launchers` names what starts them."""
 
@@ -315,6 +338,7 @@ class Suite(Document):
     cases: tuple[Case, ...]
     measure: Measure = Measure()
     profile: Profile | None = None
+    target_loss: TargetLoss | None = None
     monitors: tuple[str, ...] = MONITORS
     """Names of monitors; empty for none."""
     cluster: Cluster = Cluster()

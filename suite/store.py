@@ -19,8 +19,8 @@ from pydantic import BaseModel, ValidationError
 from tfscale.suite.caseresult import case_results
 from tfscale.suite.migrate import SchemaError, migrate
 from tfscale.suite.rankfiles import BLOCKS, read_arrays
-from tfscale.suite.record import RECORD_SCHEMA, RUN_SCHEMA, Failure, Record, Run
-from tfscale.suite.runfolder import FAILURE, PROFILE, RECORD, RUN, RunFolder, StoreError
+from tfscale.suite.record import CURVE_SCHEMA, RECORD_SCHEMA, RUN_SCHEMA, Curve, Failure, Record, Run
+from tfscale.suite.runfolder import CURVE, FAILURE, PROFILE, RECORD, RUN, RunFolder, StoreError
 from tfscale.suite.spec import Case
 from tfscale.suite.timing.series import series_of_ranks
 
@@ -39,6 +39,7 @@ class Found:
     folders: dict[str, Path] = field(default_factory=dict)
     """Record id -> the folder that the record's `files` are relative to."""
     failures: list[Failure] = field(default_factory=list)
+    curves: list[Curve] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     """Every file that was skipped, with the reason."""
 
@@ -74,6 +75,7 @@ def find_records(path: Path) -> Found:
     for record in found.records:
         case = (record.run, record.case_id)
         begun[case] = min(record.created, begun.get(case, record.created))
+    found.curves.sort(key=lambda curve: (curve.run, curve.seed, curve.created, curve.case_id))
     found.records.sort(key=lambda r: (r.run, begun[r.run, r.case_id], r.case_id, r.trial))
     return found
 
@@ -81,6 +83,8 @@ def find_records(path: Path) -> Found:
 def _take(file: Path, found: Found) -> None:
     if file.name == FAILURE:
         found.failures.append(_read(file, Failure, None))
+    elif file.name == CURVE:
+        found.curves.append(_read(file, Curve, CURVE_SCHEMA))
     elif file.name.endswith(".tmp"):
         found.warnings.append(f"{file}: left over from a write that was interrupted")
     else:
@@ -97,8 +101,8 @@ def _documents(path: Path) -> Iterator[Path]:
     for folder, folders, files in os.walk(path):
         folders[:] = sorted((f for f in folders if f != PROFILE and not f.startswith(("rank", "."))), key=_natural)
         for name in sorted(files):
-            temporary = name.startswith((f".{RECORD}", f".{FAILURE}")) and name.endswith(".tmp")
-            if name in (RECORD, FAILURE) or temporary:
+            temporary = name.startswith((f".{RECORD}", f".{FAILURE}", f".{CURVE}")) and name.endswith(".tmp")
+            if name in (RECORD, FAILURE, CURVE) or temporary:
                 yield Path(folder) / name
 
 
@@ -124,6 +128,7 @@ def load_run(path: Path) -> LoadedRun:
             "cases": tuple(case_results(found.records)),
             "records": tuple(found.records),
             "failed": tuple(found.failures),
+            "curves": tuple(found.curves),
         }
     )
     return LoadedRun(run, folder, _blocks(found, warnings), warnings, found.folders)

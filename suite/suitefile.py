@@ -12,9 +12,11 @@ from pydantic import ValidationError
 
 from tfscale.suite import matrix, registry
 from tfscale.suite.profiled import profiled_cases
-from tfscale.suite.spec import MONITORS, Case, Cluster, Document, Input, Measure, Profile, Suite
+from tfscale.suite.spec import MONITORS, Case, Cluster, Document, Input, Measure, Profile, Suite, TargetLoss
 
-KEYS = ("name", "description", "matrix", "include", "exclude", "measure", "profile", "monitors", "cluster")
+KEYS = (
+    "name", "description", "matrix", "include", "exclude", "measure", "profile", "target_loss", "monitors", "cluster",
+)  # fmt: skip
 LARGEST_FILE = 4 * 2**20
 """Bytes; a suite is written by people."""
 
@@ -119,16 +121,12 @@ def build(source: Source) -> Suite:
     for key in ("measure", "cluster"):
         if not isinstance(source.data.get(key, {}), dict):
             raise source.error((key,), f"{key} must be a mapping, got {_kind(source.data[key])}")
-    profile = source.data.get("profile", False)
-    if profile is True:
-        profile = {}
-    if not (profile is False or isinstance(profile, dict)):
-        raise source.error(("profile",), f"profile must be false, true or a mapping, got {_kind(profile)}")
     cases = matrix.expand(source)
     settings = {
         "measure": _document(source, ("measure",), Measure),
         "cluster": _document(source, ("cluster",), Cluster),
-        "profile": None if profile is False else _document(source, ("profile",), Profile),
+        "profile": _optional(source, "profile", Profile),
+        "target_loss": _optional(source, "target_loss", TargetLoss),
         "monitors": _monitors(source),
     }
     _check_profile_only(source, cases, settings["profile"])
@@ -170,6 +168,14 @@ def _check_profile_only(source: Source, cases: list[Case], profile: Profile | No
 def _index(values: Any, value: Any) -> tuple[int, ...]:
     """Where in an axis' list the value stands that was refused, so that the line is the value's own."""
     return (values.index(value),) if isinstance(values, list) and value in values else ()
+
+
+def _optional(source: Source, key: str, model: type[Document]) -> Any:
+    """None for `key: false` or no such key; `true` for all defaults."""
+    told = source.data.get(key, False)
+    if not isinstance(told, bool | dict):
+        raise source.error((key,), f"{key} must be false, true or a mapping, got {_kind(told)}")
+    return None if told is False else _document(source, (key,), model)
 
 
 def _document(source: Source, path: tuple[str, ...], model: type[Document]) -> Any:

@@ -3,9 +3,10 @@
 import math
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tfscale.suite.events import EventLog
+from tfscale.suite.exchange.parse import parse
 from tfscale.suite.phases import Phases
 from tfscale.suite.rankfiles import BLOCKS, RankResult, write_arrays, write_result
 from tfscale.suite.timing.clock import MonotonicClock
@@ -38,8 +39,26 @@ def timed_pass(job: "Job", events: EventLog, phases: Phases) -> None:
     events.phase("timed", blocks=len(series))
     directory = Path(job.plan.directory)
     write_arrays(directory / BLOCKS, series.arrays())
-    write_result(directory, account(job, phases, heart.last, tail))
+    result = account(job, phases, heart.last, tail)  # before the codec, whose memory is not the step's
+    write_result(directory, result.model_copy(update={"exchange": exchange_of(job)}))
     events.phase("written")
+
+
+def exchange_of(job: "Job") -> dict[str, Any]:
+    """How this replica's gradients travelled, and what coding them costs; {} where they stay with their replica."""
+    step = job.step
+    name = step.exchange.resolved() or job.plan.case.exchange
+    if not step.gradient_shapes:
+        return {}
+    from tfscale.suite.exchange import codec
+    from tfscale.suite.exchange.stillwire import StillSession
+
+    session = StillSession(job.session.replicas, tuple(job.session.racks), job.session.first_replica)
+    if parse(name).name == "none":
+        handed = codec.payload("none", step.gradient_shapes, session)
+        return {"bytes": step.payload_bytes, "none_bytes": sum(handed.values()), "handed": handed, "exact": True}
+    found = codec.cost(name, step.gradient_shapes, step.variables, session, job.session.devices[0])
+    return {"bytes": step.payload_bytes, **vars(found)}
 
 
 def loop_settings(job: "Job") -> LoopSettings:

@@ -21,6 +21,7 @@ from tfscale.suite.plan import RankPlan
 
 if TYPE_CHECKING:
     from tfscale.suite.strategies.base import Session, Strategy
+    from tfscale.suite.timing.protocol import Fetched
     from tfscale.suite.training.job import Job
 
 
@@ -81,7 +82,7 @@ def run(plan: RankPlan, strategy: "Strategy", events: EventLog) -> None:
     with phases("check"):
         job.self_check = session.self_check(plan.case.exchange)
     events.phase("checked", passed=job.self_check.passed)
-    start(job, events, phases)
+    begun = start(job, events, phases)
     if plan.pass_ == "timed":
         from tfscale.suite.timed import timed_pass
 
@@ -90,6 +91,10 @@ def run(plan: RankPlan, strategy: "Strategy", events: EventLog) -> None:
         from tfscale.suite.pilot import pilot_pass
 
         pilot_pass(job, events)
+    elif plan.pass_ == "losses":
+        from tfscale.suite.losses import losses_pass
+
+        losses_pass(job, events, begun)
     else:
         from tfscale.suite.profiling.capture import profiled_pass
 
@@ -97,8 +102,8 @@ def run(plan: RankPlan, strategy: "Strategy", events: EventLog) -> None:
     leave(session)
 
 
-def start(job: "Job", events: EventLog, phases: Phases) -> None:
-    """Trace, then the first two calls one by one."""
+def start(job: "Job", events: EventLog, phases: Phases) -> "list[Fetched]":
+    """Trace, then the first two calls one by one; what they gave."""
     with phases("trace"):
         job.runner.trace()
     events.phase("traced")
@@ -106,8 +111,9 @@ def start(job: "Job", events: EventLog, phases: Phases) -> None:
     with phases("first_step"):
         fetched = job.runner.dispatch(size, 0.0).fetch()
     with phases("second_step"):
-        job.runner.dispatch(size, 0.0).fetch()
+        second = job.runner.dispatch(size, 0.0).fetch()
     events.phase("first_step", step=fetched.step, loss=repr(fetched.loss))
+    return [fetched, second]
 
 
 def leave(session: "Session") -> None:

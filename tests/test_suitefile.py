@@ -116,7 +116,35 @@ def test_any_text_gives_a_suite_or_a_suite_error(text: str) -> None:
         assert str(error).startswith("s.yaml:")
 
 
-@pytest.mark.parametrize("name", ["quick", "nightly", "scaling-weak", "scaling-strong", "precision", "strategies"])
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [("", None), ("target_loss: false\n", None), ("target_loss: true\n", 5), ("target_loss: {seeds: 2}\n", 2)],
+)
+def test_trainings_to_a_target_loss_are_asked_for(text: str, wanted: int | None) -> None:
+    told = build(GOOD + text).target_loss
+    assert (told and told.seeds) == wanted
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("target_loss: 3", "target_loss must be false, true or a mapping, got int 3"),
+        ("target_loss: {step: 3}", "unknown key 'step' in target_loss .*did you mean 'steps'"),
+        ("target_loss: {steps: 300, limit: 200}", "target_loss.limit: 200 steps are fewer than the 300"),
+        ("target_loss: {steps: 10}", "target_loss: smoothing: 20 steps cannot be averaged within the first 10"),
+        ("target_loss: {seeds: 0}", "target_loss.seeds: got 0"),
+    ],
+)
+def test_what_is_no_target_is_refused_with_its_line(text: str, words: str) -> None:
+    line = GOOD.count("\n") + 1
+    with pytest.raises(suitefile.SuiteError, match=rf"^s\.yaml:{line}: {words}"):
+        build(GOOD + text + "\n")
+
+
+READY = ("quick", "nightly", "scaling-weak", "scaling-strong", "precision", "strategies", "exchange")
+
+
+@pytest.mark.parametrize("name", READY)
 def test_the_ready_suites_are_good(root: Path, name: str) -> None:
     suite = suitefile.read(root / "suites" / f"{name}.yaml")
     assert suite.name == name

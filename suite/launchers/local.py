@@ -39,6 +39,7 @@ HEAVY = (
     "tensorflow",
     "keras",
     "tfscale.suite.timed",
+    "tfscale.suite.losses",
     "tfscale.suite.training.job",
     "tfscale.suite.strategies.synchronous",
     "tfscale.suite.strategies.scheduled",

@@ -5,6 +5,7 @@ from typing import Any
 
 from tfscale.suite.profiling.answer import Answer
 from tfscale.suite.profiling.breakdown import PARTS, TOTALS
+from tfscale.suite.profiling.scopes import exchange_times
 from tfscale.suite.profiling.waits import exposed_wait
 
 DISTORTED = 1.1
@@ -32,6 +33,7 @@ def breakdown(found: Answer, timed_step_s: float | None, optimizer_steps: int = 
         "totals": {name: round(Fraction(sum(values), count)) for name, values in totals.items()},
         "exposed_wait_ps": wait,
         "exposed_wait_reason": None if wait is not None else "not every rank's arrival is known on one clock",
+        "exchange": exchange_times(found.analysed, optimizer_steps),
         "kind": "measured",
         "statistic": "mean over devices and steps of the profiled pass",
         "devices": sum(len(host.devices) for host in found.analysed.hosts),

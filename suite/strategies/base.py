@@ -72,6 +72,8 @@ class Session(ABC):
     """Replicas of the whole job that this session trains together (independent: 1)."""
     first_replica: int
     local_replicas: int
+    devices: tuple[str, ...] = ()
+    """TensorFlow's names of the devices of the local replicas; empty where they are not in this process."""
     racks: tuple[int, ...] = ()
     """Rack of every replica of the job, by their numbers; empty where nobody has told."""
     asks_update: Literal["compiled", "kernels"] = "compiled"

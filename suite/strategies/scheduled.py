@@ -31,6 +31,8 @@ class ScheduledSession(Session):
     def __init__(self, plan: RankPlan, servers: int) -> None:
         self._sharding = False
         self._shards = 0
+        self.counts_staleness = plan.pass_ == "losses"
+        """Whether each step also counts the updates of others while it ran: a few more messages, so never while timed."""
         self.replicas = len(plan.cluster["worker"])
         smallest = tf.distribute.experimental.partitioners.MinSizePartitioner(MIN_SHARD_BYTES, max_shards=servers)
 
@@ -157,7 +159,7 @@ class ScheduledRunner:
         return ScheduledPending(self, values, steps, control)
 
     def _call(self, iterator: Any) -> Any:
-        """One call on one worker: [last loss, samples, skipped steps], float32."""
+        """One call on one worker: [last loss, samples, skipped steps, staleness where it is counted], float32."""
         if self._steps_per_call == 1:
             return self._one(iterator)
 
@@ -176,8 +178,16 @@ class ScheduledRunner:
     def _one(self, iterator: Any) -> Any:
         applied = self._updates.read_value()
         out = self._session.strategy.run(self._step, args=(next(iterator), applied, tf.zeros([])))
-        self._updates.assign_add(1 - tf.cast(out.skipped, tf.int64))
-        return tf.stack([out.loss, out.samples, out.skipped])
+        own = 1 - tf.cast(out.skipped, tf.int64)
+        if not self._session.counts_staleness:
+            self._updates.assign_add(own)
+            return tf.stack([out.loss, out.samples, out.skipped])
+        # The counter is looked at once this step's update has reached the smallest variable: reading it waits for that.
+        smallest = min(self._step.variables, key=lambda variable: int(variable.shape.num_elements()))
+        with tf.control_dependencies([smallest.read_value()]):
+            others = self._updates.read_value() - applied
+            self._updates.assign_add(own)
+        return tf.stack([out.loss, out.samples, out.skipped, tf.cast(others, tf.float32)])
 
 
 class ScheduledPending:
@@ -199,5 +209,6 @@ class ScheduledPending:
             loss=float(results[-1][0]),
             skipped=before.skipped + sum(int(result[2]) for result in results),
             control=self._control,
+            staleness=float(results[-1][3]) if len(results[-1]) > 3 else None,
         )
         return self._runner.done

@@ -30,7 +30,7 @@ class SynchronousSession(Session):
     def __init__(self, strategy: Any, first_replica: int, collective: str = "auto") -> None:
         self.strategy = strategy
         self.replicas = strategy.num_replicas_in_sync
-        self.devices: tuple[str, ...] = strategy.extended.worker_devices
+        self.devices = strategy.extended.worker_devices
         self.local_replicas = len(self.devices)
         self.first_replica = first_replica
         self.groups = Groups(self.devices, collective)

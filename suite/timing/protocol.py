@@ -18,6 +18,8 @@ class Fetched:
     """Steps whose update was skipped so far (loss scaling)."""
     control: float
     """Sum over ranks of the `control` values given with that step: how one rank's decision reaches all at one step."""
+    staleness: float | None = None
+    """Updates of others between this step's first read and its own update; None where nobody counts them."""
 
 
 class Pending(Protocol):

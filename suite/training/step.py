@@ -12,6 +12,7 @@ import tensorflow as tf
 
 from tfscale.suite.exchange.base import Exchange
 from tfscale.suite.exchange.compiled import NAME as exchange_functions
+from tfscale.suite.exchange.shapes import GradientShape, shapes_of
 from tfscale.suite.training import xla as xla_values
 from tfscale.suite.training.accumulate import LossAndGradients, accumulate, differentiate
 from tfscale.suite.training.optimizers import Update, Updater, clip_scale, create_slots, rule_of
@@ -58,6 +59,8 @@ class TrainStep:
         self.exchange = exchange
         self.payload_bytes: int | None = None
         """Bytes that one replica hands to collectives in a step; None before tracing."""
+        self.gradient_shapes: list[GradientShape] = []
+        """Shapes of the gradients that are exchanged; none before tracing, or where nothing is."""
         self.variables = flat_variables(model)
         slots = create_slots(rule_of(options.optimizer), self.variables)
         self.loss_scale = LossScale() if options.loss_scaling else None
@@ -80,6 +83,8 @@ class TrainStep:
         samples = tf.cast(tf.shape(next(iter(batch.values())))[0], tf.float32)
         riders = tf.stack([loss * share, samples, control if replica == 0 else tf.zeros([]), overflow])
         wire = self._session.wire()
+        if wire.replicas > 1:
+            self.gradient_shapes = shapes_of(gradients, self.variables)
         means, sums = self.exchange.reduce(wire, gradients, riders)
         skipped = self._update(replica, means, sums[3], applied)
         self.exchange.after_update(wire, self._own_variables[replica], applied + 1)

@@ -17,6 +17,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import exchanges
 import gemm
 import launch
 import link
@@ -47,10 +48,11 @@ MEASUREMENTS: dict[str, Measurement] = {
     "peers": _peers,
     "weak": lambda quick, out, cells: weak.run(quick),
     "trace": lambda quick, out, cells: traces.run(quick),
+    "exchanges": exchanges.run,
 }
 """In the order of the page; peers needs the peaks of gemm. (quick, folder of the parts, cells): '' is every cell."""
 
-IN_CELLS = ("timer", "monitors", "peers")
+IN_CELLS = ("timer", "monitors", "peers", "exchanges")
 """Measurements that can be taken cell by cell."""
 
 

@@ -3,12 +3,14 @@
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import numpy as np
 import toy_worker
 
 from tfscale.suite.events import EventLog, Phase
 from tfscale.suite.launchers.base import Job, Launcher
+from tfscale.suite.losses import enough
 from tfscale.suite.plan import RankPlan
-from tfscale.suite.rankfiles import BLOCKS, LOG, write_arrays, write_result
+from tfscale.suite.rankfiles import BLOCKS, LOG, LOSSES, write_arrays, write_result
 
 UNTIL_WRITTEN: tuple[Phase, ...] = (
     "started", "imported", "joined", "built", "checked", "traced", "first_step", "steady", "timed"
@@ -19,6 +21,8 @@ Act = Callable[[RankPlan], int | None]
 
 def good(plan: RankPlan) -> int:
     """Everything a rank leaves after a good pass."""
+    if plan.pass_ == "losses":
+        return trains(plan, lambda step: 1 / step)
     log = phases(plan, UNTIL_WRITTEN)
     if plan.pass_ == "profiled":
         log.phase("profiled")
@@ -26,6 +30,19 @@ def good(plan: RankPlan) -> int:
         write_arrays(Path(plan.directory) / BLOCKS, toy_worker.series(plan.case.step_batch).arrays())
         write_result(Path(plan.directory), toy_worker.result(plan))
         log.phase("written")
+    log.phase("done")
+    return 0
+
+
+def trains(plan: RankPlan, loss: Callable[[int], float]) -> int:
+    """What a rank leaves after a pass that keeps losses: it stops at the target, or at the last step."""
+    log = phases(plan, UNTIL_WRITTEN)
+    assert plan.lengths is not None
+    losses: list[float] = []
+    while len(losses) < plan.lengths.most and not enough(losses, plan.lengths):
+        losses.append(loss(len(losses) + 1))
+    write_arrays(Path(plan.directory) / LOSSES, {"loss": np.array(losses)})
+    log.phase("written")
     log.phase("done")
     return 0
 

@@ -14,9 +14,9 @@ from tfscale.suite import registry
 from tfscale.suite.events import EventReader
 from tfscale.suite.launchers.base import Job
 from tfscale.suite.launchers.local import LocalLauncher
-from tfscale.suite.plan import RankPlan
+from tfscale.suite.plan import Lengths, RankPlan
 from tfscale.suite.planner import Folders, Place, plan_launch
-from tfscale.suite.rankfiles import BLOCKS, LOG, RankResult, read_arrays, read_result
+from tfscale.suite.rankfiles import BLOCKS, LOG, LOSSES, RankResult, read_arrays, read_result
 from tfscale.suite.spec import Case, Measure, Profile
 
 CORES = sorted(os.sched_getaffinity(0))
@@ -49,6 +49,9 @@ class Ran:
         arrays = read_arrays(Path(self.plans[rank].directory) / BLOCKS)
         return int(arrays["group_step"][-1]), float(arrays["group_loss"][-1])
 
+    def losses(self, rank: int = 0) -> dict[str, Any]:
+        return read_arrays(Path(self.plans[rank].directory) / LOSSES)
+
     def events(self, rank: int = 0) -> list[dict[str, Any]]:
         return EventReader(Path(self.plans[rank].directory)).read()
 
@@ -71,8 +74,12 @@ def run(
     profiled: bool = False,
     pinned: bool = True,
     dropout: float | None = None,
+    lengths: Lengths | None = None,
 ) -> Ran:
-    """Launch `case` and wait for its ranks. `pinned`: with cores of their own, as far as there are any."""
+    """Launch `case` and wait for its ranks; with `lengths`, the pass that keeps losses.
+
+    `pinned`: with cores of their own, as far as there are any.
+    """
     each = max(1, len(CORES) // case.devices)
     place = Place(host_cores=CORES, cores_per_device=each) if pinned else Place(host_cores=[], cores_per_device=0)
     plans = plan_launch(
@@ -83,7 +90,8 @@ def run(
         Folders(folder, folder),
         measure=Measure(target=0.5, budget_s=2.0, min_s=0.1, steps=steps, tail_steps=0, dropout=dropout),
         profile=Profile(steps=4, warm_up_steps=2) if profiled else None,
-        pass_="profiled" if profiled else "timed",
+        pass_="losses" if lengths else "profiled" if profiled else "timed",
+        lengths=lengths,
     )
     return Ran(plans, wait(launcher().start(plans), timeout_s))
 
