@@ -103,14 +103,15 @@ class Moved:
 
 
 def exchange_seconds(moved: Sequence[Moved], links: Mapping[tuple[str, str], Link]) -> float:
-    """Seconds of an exchange's collectives. `links` by (level, kind); a kind that is not there goes by `all_reduce`.
+    """Seconds of an exchange's collectives. `links` by (level, kind); a kind that is not there goes by `all_reduce`, else
+    by the first kind of its level.
 
     Collectives of one level come one after the other; levels overlap as in `two_level_all_reduce`, where the chunks are
     the collectives of the level that takes longest. Raises KeyError for a level without a link.
     """
     by_level: dict[str, list[float]] = {}
     for each in moved:
-        link = links.get((each.level, each.kind)) or links[each.level, "all_reduce"]
+        link = _link(links, each)
         by_level.setdefault(each.level, []).append(seconds(each.kind, each.ranks, each.size, link))
     if not by_level:
         return 0.0
@@ -118,6 +119,13 @@ def exchange_seconds(moved: Sequence[Moved], links: Mapping[tuple[str, str], Lin
     slowest = max(totals, key=lambda level: totals[level])
     chunks = len(by_level[slowest])
     return totals[slowest] + sum(total for level, total in totals.items() if level != slowest) / chunks
+
+
+def _link(links: Mapping[tuple[str, str], Link], moved: Moved) -> Link:
+    mine = {kind: link for (level, kind), link in links.items() if level == moved.level}
+    if not mine:
+        raise KeyError(moved.level)
+    return mine.get(moved.kind) or mine.get("all_reduce") or next(iter(mine.values()))
 
 
 def packs(sizes: Sequence[int], limit: float) -> list[int]:

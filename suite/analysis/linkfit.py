@@ -17,7 +17,7 @@ from tfscale.suite.timing.statistics import t_quantile
 Floats = NDArray[np.float64]
 METHOD = "least squares of relative errors, Student t"
 _ROUNDS = 50
-_SETTLED = 1e-12
+_SETTLED = 1e-8
 
 
 @dataclass(frozen=True)
