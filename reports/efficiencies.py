@@ -78,7 +78,7 @@ def _key(case: Case, records: Sequence[Record]) -> dict[str, Any]:
         "precision": case.precision,
         "effective_math": record.effective.get("math") if record else None,
         "xla": case.xla,
-        "exchange": frames.line_of(case).partition(", ")[2],
+        "exchange": frames.line_of(case, record).partition(", ")[2],
         "other settings": frames.other_of(case),
         "processor": cpu.get("model") if isinstance(cpu, dict) else None,
         "clock policy": cpu.get("governor") if isinstance(cpu, dict) else None,

@@ -98,6 +98,17 @@ class Exchange(ABC):
         """The plain variables that hold the state of local replica number `replica`, to be saved in checkpoints."""
         return [own[replica] for own in self._kept.values() if replica in own]
 
+    def resolved(self) -> str | None:
+        """What this exchange came down to, as a suite would name it; None where there is, or so far was, no choice."""
+        return None
+
+    def told(self) -> dict[str, Any]:
+        """What the record's `effective` is to say of it, once the step is traced: plain JSON, the same on all ranks.
+
+        `resolved`, with `resolved_reason`, where it chose among others: only equal ones are compared.
+        """
+        return {}
+
 
 def _plain_variable(value: Any, name: str) -> Any:
     """A variable where `value` lies, made in a thread of its own, where neither a strategy nor a trace intervenes.
