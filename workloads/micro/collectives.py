@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 CALL_S = 0.05
 """About as long as one call lasts where operations are short."""
 MOST_IN_A_CHAIN, MOST_CALLS, FEWEST_CALLS = 16, 20, 3
+SMALL = 64 * 1024
+"""Bytes up to which a first size is tried in a chain: nothing is known yet of the link, and it may be slow."""
 SWEEP = "sweep"
 Call = Callable[[], tuple[float, Any]]
 """Seconds of the chain, and its result."""
@@ -133,7 +135,7 @@ class Sweep:
         until = time.perf_counter() + share_s
         ranks, rank = self._session.replicas, self._session.first_replica
         count = kind.count(size, ranks)
-        chain = 8 if expected is None else int(CALL_S / expected)
+        chain = (8 if size <= SMALL else 1) if expected is None else int(CALL_S / expected)
         chain = max(1, min(chain, MOST_IN_A_CHAIN, longest_chain(ranks)))
         call = self._traced(kind, count, chain)
         wanted = kind.expected(rank, ranks, count, chain)
