@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from tfscale.suite import catalogue, display
-from tfscale.suite.commandline import machine
+from tfscale.suite.commandline import bench, machine
 from tfscale.suite.commandline.common import FAILED, FINDING, GOOD, Json, answer, fail
 from tfscale.suite.display import err
 
@@ -337,6 +337,7 @@ app.command()(machine.doctor)
 app.command()(machine.init)
 app.command()(machine.diff)
 bench_app.command("gemm")(machine.bench_gemm)
+bench_app.command("collectives")(bench.collectives)
 
 
 def main() -> None:

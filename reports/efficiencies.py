@@ -78,7 +78,7 @@ def _key(case: Case, records: Sequence[Record]) -> dict[str, Any]:
         "precision": case.precision,
         "effective_math": record.effective.get("math") if record else None,
         "xla": case.xla,
-        "exchange": frames.line_of(case).partition(", ")[2],
+        "exchange": frames.line_of(case, record).partition(", ")[2],
         "other settings": frames.other_of(case),
         "network": case.topology.model_dump_json(exclude={"name"}) if case.topology else None,
         "processor": cpu.get("model") if isinstance(cpu, dict) else None,

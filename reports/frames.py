@@ -54,9 +54,15 @@ def case_of(axes: Mapping[str, Any]) -> Case:
     return Case.model_validate(dict(axes))
 
 
-def line_of(case: Case) -> str:
-    """Strategy, and how gradients travel where that is not the default: the name of a line in a chart."""
+def line_of(case: Case, record: Record | None = None) -> str:
+    """Strategy, and how gradients travel where that is not the default: the name of a line in a chart.
+
+    An exchange that chose for itself (see `record`) stands with what it chose: only equal ones make one line.
+    """
     axes = case.axes()
+    chosen = record.effective.get("resolved") if record else None
+    if chosen:
+        axes["exchange"] = f"{case.exchange} = {chosen}"
     rest = [f"{name} {text.word(axes[name])}" for name in LINE_AXES[1:] if name in axes]
     return ", ".join([case.strategy, *rest])
 
@@ -101,7 +107,7 @@ def _case_row(result: CaseResult, record: Record | None) -> dict[str, Any]:
         "precision": case.precision,
         "xla": case.xla,
         "math": math_of(case, record),
-        "line": line_of(case),
+        "line": line_of(case, record),
         "other": other_of(case),
         "status": result.validity.status,
         "trials": len(result.trials),

@@ -23,6 +23,7 @@ COLUMNS = {
     "strategy": "VARCHAR",
     "devices": "INTEGER",
     "axes": "JSON",
+    "resolved": "VARCHAR",
     "status": "VARCHAR",
     "steady": "VARCHAR",
     "host": "VARCHAR",
@@ -37,7 +38,9 @@ COLUMNS = {
     "n_samples": "BIGINT",
     "reason": "VARCHAR",
 }
-"""Columns of `records`, one row for each quantity of each record; `created` is UTC and sorts by time."""
+"""Columns of `records`, one row for each quantity of each record; `created` is UTC and sorts by time.
+
+A series over time is one `case_id` and one `resolved`: what an exchange that chooses for itself came down to."""
 
 
 def history(path: Path) -> "tuple[duckdb.DuckDBPyConnection, Found]":
@@ -73,6 +76,7 @@ def rows(record: Record, folder: Path) -> list[dict[str, Any]]:
         "title": " ".join(str(record.case.get(k, "")) for k in ("workload", "preset", "strategy", "devices")),
         **{name: record.case.get(name) for name in ("workload", "preset", "strategy", "devices")},
         "axes": record.case,
+        "resolved": record.effective.get("resolved"),
         "status": record.validity.status,
         "steady": record.steady.classification,
         "host": record.environment.get("host"),

@@ -4,6 +4,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from tfscale.suite.benchforms import COLLECTIVES_SCHEMA, BenchCollectives
 from tfscale.suite.doctor.findings import SCHEMA as DOCTOR_SCHEMA
 from tfscale.suite.doctor.findings import Examination
 from tfscale.suite.environment.diff import Diff
@@ -30,6 +31,7 @@ MODELS: dict[str, type[BaseModel]] = {
     "tfscale.failure/1": Failure,
     "tfscale.environment_diff/1": Diff,
     DOCTOR_SCHEMA: Examination,
+    COLLECTIVES_SCHEMA: BenchCollectives,
 }
 
 

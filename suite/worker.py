@@ -79,8 +79,10 @@ def run(plan: RankPlan, strategy: "Strategy", events: EventLog) -> None:
         job = Job(plan, session, workload.load(plan.case.workload), proof)
         job.build()
     events.phase("built", parameters=job.parameters)
+    with phases("trace"):
+        job.runner.trace()  # an exchange that chooses does it when it sees the gradients, and what it chose is checked
     with phases("check"):
-        job.self_check = session.self_check(plan.case.exchange)
+        job.self_check = session.self_check(job.step.exchange.resolved() or plan.case.exchange)
     events.phase("checked", passed=job.self_check.passed)
     begun = start(job, events, phases)
     if plan.pass_ == "timed":
@@ -103,9 +105,7 @@ def run(plan: RankPlan, strategy: "Strategy", events: EventLog) -> None:
 
 
 def start(job: "Job", events: EventLog, phases: Phases) -> "list[Fetched]":
-    """Trace, then the first two calls one by one; what they gave."""
-    with phases("trace"):
-        job.runner.trace()
+    """The first two calls one by one; what they gave."""
     events.phase("traced")
     size = job.plan.case.steps_per_call
     with phases("first_step"):

@@ -75,6 +75,13 @@ def test_only_chooses_cases(root: Path) -> None:
         (["show"], "needs a record"),
         (["report", "no/such/folder"], "no/such/folder"),
         (["data", "make", "bert", "--from", "no/such", "--out", "out"], "no/such"),
+        (["bench", "collectives", "--ranks", "1"], "--ranks 1"),
+        (["bench", "collectives", "--max-bytes", "10GiBs"], "10GiBs"),
+        (["bench", "collectives", "--operation", "all_reduced"], "did you mean 'all_reduce'"),
+        (["bench", "collectives", "--sizes-of", "bert"], "WORKLOAD/PRESET"),
+        (["bench", "collectives", "--sizes-of", "bert/minis"], "did you mean 'mini'"),
+        (["bench", "collectives", "--topology", "no-such"], "no-such"),
+        (["bench", "collectives", "--write-topology", "x.yaml"], "--pairs"),
         (["run"], "Missing argument"),
         (["frobnicate"], "No such command"),
     ],
@@ -97,5 +104,13 @@ def test_list_as_json_has_the_published_parameter_counts(root: Path) -> None:
 
 
 def test_every_command_has_an_example_in_its_help(root: Path) -> None:
-    for command in (["run"], ["report"], ["list"], ["show"], ["data", "make"], ["bench", "gemm"]):
+    for command in (
+        ["run"],
+        ["report"],
+        ["list"],
+        ["show"],
+        ["data", "make"],
+        ["bench", "gemm"],
+        ["bench", "collectives"],
+    ):
         assert "Example: tfscale" in tfscale(*command, "--help", cwd=root).stdout

@@ -37,8 +37,8 @@ class ThroughputPoint:
     """One case as a point of a scaling curve. `throughput` in samples per second of the whole job.
 
     `key` holds everything that must not change along a curve: strategy, workload, preset, per_replica_batch,
-    global_batch, accumulation, effective_math, xla, exchange, clock_policy, hardware, ... (devices and hosts are not
-    in it; `mode` only where a point belongs to one mode alone, which one device does not).
+    global_batch, accumulation, effective_math, xla, exchange (what `auto` came down to), clock_policy, hardware, ...
+    (devices and hosts are not in it; `mode` only where a point belongs to one mode alone, which one device does not).
     `trials` are the throughputs of the trials where they are known, for Welch's interval.
     """
 

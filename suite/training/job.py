@@ -78,6 +78,7 @@ class Job:
             **xla.effective(case.xla, self.runner.clusters(), log),
             **self.session.effective(log),
             **self.feed.effective(),
+            **self.step.exchange.told(),
             "update": options.update,
             "learning_rate": options.learning_rate,
             "tensorflow": tf.__version__,

@@ -17,6 +17,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import auto
+import collectives
 import exchanges
 import gemm
 import launch
@@ -42,6 +44,8 @@ MEASUREMENTS: dict[str, Measurement] = {
     "quick_suite": lambda quick, out, cells: quick_suite.run(quick),
     "launch": lambda quick, out, cells: launch.run(quick),
     "link": lambda quick, out, cells: link.run(quick),
+    "collectives": lambda quick, out, cells: collectives.run(quick),
+    "auto": lambda quick, out, cells: auto.run(quick, cells),
     "timer": lambda quick, out, cells: timer.run(quick, cells),
     "monitors": lambda quick, out, cells: monitors.run(quick, cells),
     "gemm": lambda quick, out, cells: gemm.run(quick),
@@ -52,7 +56,7 @@ MEASUREMENTS: dict[str, Measurement] = {
 }
 """In the order of the page; peers needs the peaks of gemm. (quick, folder of the parts, cells): '' is every cell."""
 
-IN_CELLS = ("timer", "monitors", "peers", "exchanges")
+IN_CELLS = ("auto", "timer", "monitors", "peers", "exchanges")
 """Measurements that can be taken cell by cell."""
 
 

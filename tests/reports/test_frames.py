@@ -4,6 +4,7 @@ import builder
 import pytest
 
 from tfscale.reports import efficiencies, frames
+from tfscale.suite.analysis.scaling import MixedCurveError, require_comparable
 from tfscale.suite.caseresult import case_result
 from tfscale.suite.record import Check, Quantity, Run
 from tfscale.suite.spec import Case
@@ -44,6 +45,25 @@ def test_a_line_says_how_gradients_travel() -> None:
     case = TWO.model_copy(update={"exchange": "fp16", "collective": "ring"})
     assert frames.line_of(TWO) == "mirrored"
     assert frames.line_of(case) == "mirrored, exchange fp16, collective ring"
+    auto = TWO.model_copy(update={"exchange": "auto"})
+    record = builder.record(auto)
+    chose = record.model_copy(update={"effective": {**record.effective, "resolved": "priority"}})
+    assert frames.line_of(auto, chose) == "mirrored, exchange auto = priority"
+    assert frames.line_of(auto, record) == "mirrored, exchange auto"
+
+
+def test_curves_join_equal_choices_only() -> None:
+    def point(chosen: str) -> efficiencies.Point:
+        case = TWO.model_copy(update={"exchange": "auto"})
+        record = builder.record(case)
+        record = record.model_copy(update={"effective": {**record.effective, "resolved": chosen}})
+        (made,) = efficiencies.points_of(builder.run_of((case_result([record]),), (record,)))
+        return made
+
+    one, same, other = (point(name).point for name in ("none", "none", "priority"))
+    require_comparable(one, same, mode="weak")
+    with pytest.raises(MixedCurveError, match="priority"):
+        require_comparable(one, other, mode="weak")
 
 
 def test_effective_math_is_said_where_it_is_not_what_was_asked_for() -> None:
