@@ -33,8 +33,8 @@ def parent_of(pid: int) -> int | None:
 
 def started(pid: int) -> int | None:
     """When a living process started, in clock ticks after boot; None for one that has ended, reaped or not."""
-    fields = _stat(pid)
-    return int(fields[19]) if fields and fields[0] not in ("Z", "X") else None
+    found = process(pid)
+    return found.started if found and found.state not in ("Z", "X") else None
 
 
 def session_members(session: int) -> list[int]:

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rows import Bound, Part, Row
-from tfscale.suite.launchers.netlab import NetlabLauncher
 
 from tfscale.suite import environment
 from tfscale.suite.exchange.base import create
 from tfscale.suite.launch import Bench, launch
 from tfscale.suite.launchers.base import Launcher
 from tfscale.suite.launchers.local import LocalLauncher
+from tfscale.suite.launchers.netlab import NetlabLauncher
 from tfscale.suite.planner import Place
 from tfscale.suite.ranks import collect
 from tfscale.suite.spec import Case, Measure

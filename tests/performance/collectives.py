@@ -4,11 +4,11 @@ import statistics
 
 import link
 from rows import Bound, Part, Row
-from tfscale.suite.netlab.lab import Lab
 
 from tfscale.suite import collectivebench
 from tfscale.suite.benchforms import CollectiveRow, Settings
 from tfscale.suite.collectivebench import Wanted
+from tfscale.suite.netlab.lab import Lab
 from tfscale.suite.topology import Topology, spelled
 
 MOST_TIMES = {50: 1.15, 100: 1.15, 500: 1.25}
