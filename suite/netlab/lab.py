@@ -63,7 +63,7 @@ class Lab:
             for command in namespace_commands(self.layout):
                 run(command)
             for name in self.layout.namespaces:
-                self.congestion_control = namespaces.inside(name, _settle)
+                self.congestion_control = namespaces.inside(name, lambda: settle(self.layout.window))
             if self.layout.delayed:
                 self._check_delay()
             for command in network_commands(self.layout):
@@ -130,11 +130,13 @@ def remove_namespaces(names: list[str]) -> dict[str, str]:
     return failed
 
 
-def _settle() -> str:
+def settle(window: int) -> str:
     """Settings of the calling thread's namespace; its congestion control. Interfaces that come later stay silent.
 
-    An interface with an IPv6 address of its own talks about it, which would be counted as somebody's traffic.
+    An interface with an IPv6 address of its own talks about it, which would be counted as somebody's traffic. `window` is the
+    most that a connection may have sent and not acknowledged, bytes.
     """
+    (_TCP / "tcp_wmem").write_text(f"4096 16384 {window}")  # least, first and most; only the last is not the default
     if _ADDRESSES.exists():
         _ADDRESSES.write_text(_NO_ADDRESSES)
     for wanted in CONGESTION_CONTROLS:

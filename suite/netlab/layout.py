@@ -23,9 +23,14 @@ kernel."""
 BURST_S = 1e-3
 """What a link may send at once after a pause, as time on it: long bursts make short messages look free, and a timer of a
 busy machine that is later than this costs bandwidth."""
-QUEUE_S = 50e-3
-LEAST_QUEUE, MOST_QUEUE = 256 * 1024, 8 * 1024**2
-"""A port holds QUEUE_S of its link, within these bytes: shared buffers of switches are of that size."""
+WINDOW = 512 * 1024
+"""Bytes that a connection may have under way. More would wait at ports, and acknowledgements behind it: connections with data
+both ways then take turns, and get two thirds of a shared link instead of nine tenths."""
+QUEUE = 8 * 1024**2
+"""What a port holds before it drops: the windows of sixteen connections. With less, TCP would lose packets on every link whose
+round trip it has yet to learn, which is microseconds here."""
+FASTEST = 10**10
+"""Bits per second that a link without a rate is taken for, where a delay asks how much is under way."""
 MOST_SEGMENTS = 43
 """Frames of the largest unit that TCP hands down, 64 KiB."""
 INTERFACE = "eth0"
@@ -103,6 +108,8 @@ class Layout:
     uplinks: tuple[Link, ...]
     segments: int | None
     """Frames that TCP may hand down as one unit; None where nothing is shaped."""
+    window: int
+    """Bytes that a connection may have under way."""
 
     @property
     def namespaces(self) -> list[str]:
@@ -133,7 +140,8 @@ def lay_out(topology: Topology, name: LabName) -> Layout:
         if len(racks) > 1
     )
     rates = [link.near.rate for link in (*links, *uplinks) if link.near.rate is not None]
-    return Layout(name, hosts, links, uplinks, segments_of(min(rates)) if rates else None)
+    segments = segments_of(min(rates)) if rates else None
+    return Layout(name, hosts, links, uplinks, segments, window_bytes(topology))
 
 
 def segments_of(rate: int) -> int:
@@ -146,9 +154,11 @@ def burst_bytes(rate: int, segments: int) -> int:
     return max((segments + 1) * SEGMENT, int(rate * BURST_S / 8))
 
 
-def queue_bytes(rate: int) -> int:
-    """What waits at a port before it drops."""
-    return max(LEAST_QUEUE, min(MOST_QUEUE, int(rate * QUEUE_S / 8)))
+def window_bytes(topology: Topology) -> int:
+    """WINDOW, and twice what the fastest link carries in a round trip where packets are delayed."""
+    delay_s = 2 * max(rack.delay_ms for rack in topology.racks.values()) / 1e3
+    fastest = max((rack.link or FASTEST) for rack in topology.racks.values())
+    return WINDOW + 2 * int(fastest * delay_s / 8)
 
 
 def namespace_commands(layout: Layout) -> Iterator[Command]:
@@ -191,13 +201,13 @@ def shape_commands(end: End, segments: int | None) -> Iterator[Command]:
     """What makes `end` send at its rate, after its delay. The delay comes first, so that it holds what the rate let pass."""
     at: Command = ("root", "handle", "1:")
     if end.delay_ms:
-        held = 2 * (end.rate or 10**10) * end.delay_ms / 1e3 / 8 / SEGMENT
+        held = 2 * (end.rate or FASTEST) * end.delay_ms / 1e3 / 8 / SEGMENT
         delay = ("netem", "delay", f"{round(end.delay_ms * 1000)}us", "limit", str(1000 + round(held)))
         yield _tc(end, *at, *delay)
         at = ("parent", "1:1", "handle", "2:")
     if end.rate is not None:
-        burst, limit = burst_bytes(end.rate, segments or 1), queue_bytes(end.rate)
-        yield _tc(end, *at, "tbf", "rate", f"{end.rate}bit", "burst", f"{burst}b", "limit", f"{limit}b")
+        burst = burst_bytes(end.rate, segments or 1)
+        yield _tc(end, *at, "tbf", "rate", f"{end.rate}bit", "burst", f"{burst}b", "limit", f"{QUEUE}b")
 
 
 def remove_command(namespace: str) -> Command:
