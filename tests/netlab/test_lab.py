@@ -77,6 +77,19 @@ def test_racks_share_their_uplink() -> None:
         counted = lab.counters()
         assert counted["up0/tx_bytes"] == pytest.approx(counted["core1/tx_bytes"], rel=0.01)
         assert counted["up0/tx_bytes"] > 1e6
+        # What a connection has under way fits into a port: faster links before a slower one lose nothing.
+        shown = run(("tc", "-s", "-n", lab.layout.name.switch, "qdisc", "show", "dev", "up0"))
+        assert "dropped 0," in shown and "tbf" in shown
+        most = namespaces.inside(lab.hosts[0].namespace, Path("/proc/sys/net/ipv4/tcp_wmem").read_text)
+        assert int(most.split()[2]) == lab.layout.window
+
+
+def test_the_median_lies_between_order_statistics() -> None:
+    # Tables of the sign test: 6 values are the fewest (96.9 %); of 9 the 2nd and 8th (96.1 %), of 20 the 6th and 15th.
+    assert link.median_interval([3, 1, 2, 5, 4]) is None
+    assert link.median_interval([6, 1, 2, 5, 4, 3]) == (1, 6)
+    assert link.median_interval(range(1, 10)) == (2, 8)
+    assert link.median_interval(range(1, 21)) == (6, 15)
 
 
 def test_a_cut_host_is_cut_off_until_it_is_mended(pair: Lab) -> None:

@@ -1,10 +1,11 @@
 """The links of netlab themselves: what a plain TCP socket gets of the stated rate, both ways at once."""
 
+import math
 import socket
 import statistics
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from rows import Bound, Part, Row
 
@@ -22,7 +23,7 @@ METHOD = (
     "each end to the other at once; the time is from the first byte to the end that is done last, connecting not included. "
     "Share: bytes of one direction over that time, over the stated rate. Headers and acknowledgements are in the rate and "
     "not in the bytes: 1448 of 1514 bytes of a frame are payload, so 0.956 less acknowledgements is the most there can be. "
-    "The value is the median, the interval the smallest and largest."
+    "The value is the median, the interval that of order statistics."
 )
 
 
@@ -43,10 +44,24 @@ def row(rate_mbit: int, repeats: int) -> Row:
         "",
         "measured",
         repeats,
-        (shares[0], shares[-1]),
+        median_interval(shares),
         Bound("at_least", LEAST_SHARE),
         f"{1e3 * ideal / statistics.median(shares):.0f} ms; TCP {lab.congestion_control}",
     )
+
+
+def median_interval(values: Sequence[float]) -> tuple[float, float] | None:
+    """The narrowest symmetric pair of order statistics that holds the median with 95 %, None where there are too few.
+
+    The k-th smallest and k-th largest of n hold it with 1 - 2 P(B < k), B binomial (n, 1/2).
+    """
+    n, ordered = len(values), sorted(values)
+
+    def beside(k: int) -> float:
+        return sum(math.comb(n, below) for below in range(k)) / 2**n
+
+    fitting = [k for k in range(1, n // 2 + 1) if 2 * beside(k) <= 0.05]
+    return (ordered[fitting[-1] - 1], ordered[-fitting[-1]]) if fitting else None
 
 
 def socket_seconds(lab: Lab, megabytes: float, first: int = 0, second: int = 1) -> float:
