@@ -13,6 +13,7 @@ from tfscale.suite.exchange import int8
 from tfscale.suite.exchange.base import create
 from tfscale.suite.exchange.coded import payload_bytes
 from tfscale.suite.exchange.compiled import compiled
+from tfscale.suite.exchange.packing import in_groups
 
 pytestmark = pytest.mark.tensorflow
 tf = pytest.importorskip("tensorflow")
@@ -24,8 +25,8 @@ BUCKET = 512
 
 
 def coded(values: Any, number: float = 0.0, replica: int = 0) -> Any:
-    groups = -(-len(values) // BUCKET)
-    return compiled(int8.encode)(tf.constant(values), tf.constant(number), 0, replica, groups, BUCKET)
+    grouped = in_groups(tf.constant(values), [4, 128])
+    return compiled(int8.encode)(grouped, tf.constant(number), 0, replica)
 
 
 def decoded(words: Any, elements: int) -> Any:
