@@ -55,7 +55,7 @@ def test_a_code_is_a_neighbouring_level() -> None:
 def test_unbiased() -> None:
     """Over many draws the mean is the value: deviations have the variance f (1 - f) / n levels, f being what is over."""
     values = gradients(1, 1024, 1)[0][0]
-    draws = 1000
+    draws = 400
     mean = np.mean([decoded(coded(values, float(number)), 1024) for number in range(draws)], axis=0)
     over = values / scales(values) % 1.0
     random = over * (1 - over) > 0.01

@@ -9,6 +9,8 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "toy"))
 import toy_ranks
 from toy_ranks import toy
 
+from tfscale.suite.exchange import coded, randomk
+
 pytestmark = [pytest.mark.tensorflow, pytest.mark.system]
 
 AXES = {"workload": "toy_workload:GENTLE", "preset": "wide", "devices": 2}
@@ -31,6 +33,10 @@ CASES = {
     "deferred(every=2)": (MIRRORED, -2 * SMALL, 0.02),
     "local_sgd(every=4)": (MULTI, None, 0.3),
     "local_sgd": (MIRRORED, None, 0.3),
+    "int8": (MULTI, -4 * LARGE + coded.payload_bytes(LARGE, 512, 129, 2), 0.01),
+    "onebit": (MULTI, -4 * LARGE + coded.payload_bytes(LARGE, 1024, 33, 2), 0.25),
+    "onebit(bucket=512)": (MIRRORED, -4 * LARGE + coded.payload_bytes(LARGE, 512, 17, 2), 0.25),
+    "randomk(ratio=0.1)": (MULTI, -4 * LARGE + randomk.payload_bytes(LARGE, 10), 0.25),
 }
 
 
