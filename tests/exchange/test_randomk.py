@@ -25,7 +25,8 @@ def test_every_coordinate_is_as_likely_and_runs_are_independent() -> None:
     run, runs, draws = 7, 5, 7000
     numbers = tf.range(draws)
     places = tf.function(
-        lambda: tf.map_fn(lambda number: randomk.places_of(noise.key_of(0, number), runs, run), numbers), jit_compile=True
+        lambda: tf.map_fn(lambda number: randomk.places_of(noise.key_of(0, number), runs, run), numbers),
+        jit_compile=True,
     )
     drawn = np.asarray(places()) - np.arange(runs) * run
     assert drawn.min() == 0
