@@ -36,7 +36,7 @@ def test_signs_and_the_mean_magnitude_of_each_bucket() -> None:
     assert not left[1500:].any()
 
 
-@pytest.mark.parametrize(("replicas", "elements"), [(2, 1024), (2, 5003), (3, 5003), (4, 2048), (4, 9001)])
+@pytest.mark.parametrize(("replicas", "elements"), [(2, 5003), (3, 5003), (4, 9001)])
 def test_nothing_is_lost(replicas: int, elements: int) -> None:
     assert_nothing_is_lost(NAME, replicas, elements)
 
@@ -53,20 +53,20 @@ def test_bytes(replicas: int, elements: int) -> None:
 @pytest.mark.parametrize("poison", [np.nan, np.inf])
 def test_a_nan_is_seen_at_once_and_gone_in_the_next_step(replicas: int, poison: float) -> None:
     world = Lockstep(NAME, replicas)
-    shares = gradients(replicas, 3000, 0)
+    shares = gradients(replicas, 5003, 0)
     shares[1][0][7] = poison
     assert not np.isfinite(np.asarray(world.step(shares)[0][0][0])[7])
     for step in (1, 2):
-        assert np.isfinite(np.asarray(world.step(gradients(replicas, 3000, step))[0][0][0])).all()
-    assert np.isfinite(kept_back(world, 3000)).all()
+        assert np.isfinite(np.asarray(world.step(gradients(replicas, 5003, step))[0][0][0])).all()
+    assert np.isfinite(kept_back(world, 5003)).all()
 
 
 def test_a_skipped_step_leaves_nothing() -> None:
     world = Lockstep(NAME, 3)
-    world.step(gradients(3, 3000, 0))
-    assert kept_back(world, 3000).any()
-    world.step(gradients(3, 3000, 1), skipped=1.0)
-    assert not kept_back(world, 3000).any()
+    world.step(gradients(3, 5003, 0))
+    assert kept_back(world, 5003).any()
+    world.step(gradients(3, 5003, 1), skipped=1.0)
+    assert not kept_back(world, 5003).any()
 
 
 @pytest.mark.parametrize("argument", ["bucket=0", "bucket=100", "bucket=1e3"])
