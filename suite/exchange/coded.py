@@ -13,8 +13,8 @@ from functools import cache
 from typing import Any
 
 from tfscale.suite.exchange.compiled import compiled
-from tfscale.suite.exchange.dense import FlatExchange
 from tfscale.suite.exchange.packing import WORD_BYTES, flat_of, groups_of
+from tfscale.suite.exchange.vectors import InVectors
 from tfscale.suite.exchange.wire import Wire
 
 
@@ -42,7 +42,7 @@ def payload_bytes(elements: int, bucket: int, words: int, replicas: int) -> int:
     return WORD_BYTES * (replicas * part + part) * words
 
 
-class Coded(FlatExchange):
+class Coded(InVectors):
     """What such exchanges have in common. A *bucket* is a run of elements with a scale of its own.
 
     A bucket of [rows, l] elements becomes l words of codes, and one that holds its scale.

@@ -37,11 +37,10 @@ class DenseExchange(Exchange):
             return list(gradients), riders
         large = self.large(gradients)
         others = [place for place in range(len(gradients)) if place not in set(large)]
+        # Riders come last: one of them tells of overflow in any gradient, so they are known when the backward pass has ended.
+        combined = self.combine(wire, large, [gradients[place] for place in large]) if large else []
         rest, summed = self._rest.reduce(wire, [gradients[place] for place in others], riders)
-        means = dict(zip(others, rest, strict=True))
-        if large:
-            combined = self.combine(wire, large, [gradients[place] for place in large])
-            means.update(zip(large, combined, strict=True))
+        means = dict(zip([*large, *others], [*combined, *rest], strict=True))
         return [means[place] for place in range(len(gradients))], summed
 
     @abstractmethod

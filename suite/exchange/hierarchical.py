@@ -45,7 +45,7 @@ class Hierarchical(DenseExchange):
         self._chunks = chunks
         self._cross_name = str(cross)
         self._cross = create(self._cross_name)
-        self.exact, self.tolerance = self._cross.exact, self._cross.tolerance
+        self.exact, self.tolerance, self.moves = self._cross.exact, self._cross.tolerance, self._cross.moves
         self.smallest = 0 if self.exact else SMALL
 
     def refuses(self, case: "Case") -> str | None:

@@ -5,6 +5,7 @@ largest magnitude and not the paper's 2-norm: the norm of a bucket of 512 is abo
 most of the 127 levels would never be used, and the variance be some 50 times as large.
 """
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -36,30 +37,33 @@ class Int8(Coded):
         drawn = self.kept(wire, "drawn", [])
         number = drawn.read_value()
         drawn.assign_add(1.0)
-        return compiled(encode)(flat, number, self._seed, wire.replica, groups, self.bucket)
+        values = in_groups(flat, [BYTES, self.bucket // BYTES], groups)
+        return compiled(encode)(values, number, self._seed, wire.replica)
 
     @property
     def decode(self) -> Callable[[Any], Any]:
         return decode
 
 
-def encode(flat: Any, number: Any, seed: int, replica: int, groups: int, bucket: int) -> Any:
-    """A float32 vector as words [groups, bucket/4 + 1]: four codes a word, then the bucket's scale.
+def encode(values: Any, number: Any, seed: int, replica: int) -> Any:
+    """A float32 vector as words [groups, l + 1]: four codes a word, then the bucket's scale.
 
     Args:
-        flat: float32, at most groups x bucket elements.
+        values: float32 [groups, 4, l].
         number: float32 scalar, how often this replica has encoded before.
         seed, replica: with `number` they select the random numbers.
     """
     import tensorflow as tf
 
-    shape = [BYTES, bucket // BYTES]
-    values = in_groups(flat, shape, groups)
+    shape = [int(size) for size in values.shape]
+    bucket = BYTES * shape[2]
+    lanes = math.gcd(bucket, 16)
     # As integers, magnitudes keep their order, and a NaN is above all of them.
-    largest = floats_of(tf.reduce_max(tf.reduce_max(words_of(tf.abs(values)), 1), 1))
+    magnitudes = words_of(tf.abs(tf.reshape(values, [shape[0], bucket // lanes, lanes])))
+    largest = floats_of(tf.reduce_max(tf.reduce_max(magnitudes, 1), 1))
     inverse = tf.where(largest > TINY, LEVELS / largest, tf.zeros_like(largest))
     key = noise.key_of(seed, replica, tf.cast(number, tf.int32))
-    level = tf.floor(values * inverse[:, None, None] + noise.uniform([groups, *shape], key))
+    level = tf.floor(values * inverse[:, None, None] + noise.uniform(shape, key))
     codes = tf.cast(tf.clip_by_value(level, -LEVELS, LEVELS), tf.int32)
     return tf.concat([pack_bytes(codes), words_of(largest / LEVELS)[:, None]], 1)
 

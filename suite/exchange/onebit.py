@@ -29,8 +29,9 @@ class OneBit(Coded):
 
     def encode(self, wire: Wire, flat: Any, groups: int) -> Any:
         key = self._feedback.key(wire)
-        residual = self._feedback.residual(wire, key, [groups, BITS, self.bucket // BITS])
-        words, new = compiled(encode)(flat, residual.read_value())
+        values = in_groups(flat, [BITS, self.bucket // BITS], groups)
+        residual = self._feedback.residual(wire, key, values.shape)
+        words, new = compiled(encode)(values, residual.read_value(), int(flat.shape[0]))
         residual.assign(new)
         return words
 
@@ -42,34 +43,36 @@ class OneBit(Coded):
         return decode
 
 
-def encode(flat: Any, residual: Any) -> tuple[Any, Any]:
-    """A float32 vector and what is left of earlier ones, [groups, 32, l], as words [groups, l + 1], and what is left now.
+def encode(values: Any, residual: Any, elements: int) -> tuple[Any, Any]:
+    """A float32 vector and what is left of earlier ones as words [groups, l + 1], and what is left now.
 
-    What the last bucket is filled up with counts for nothing: neither in its scale nor in what is left.
+    Args:
+        values, residual: float32 [groups, 32, l].
+        elements: so many are gradients; what follows counts for nothing, neither in a scale nor in what is left.
     """
     import tensorflow as tf
 
-    groups, _, length = shape = [int(size) for size in residual.shape]
-    bucket, elements = BITS * length, int(flat.shape[0])
-    corrected = in_groups(flat, shape[1:], groups) + residual
+    groups, _, length = shape = [int(size) for size in values.shape]
+    bucket = BITS * length
+    corrected = values + residual
     filled = np.clip(elements - bucket * np.arange(groups), 0, bucket)
     magnitude = tf.reduce_sum(tf.reduce_sum(tf.abs(corrected), 1), 1)
     scale = magnitude / np.maximum(filled, 1).astype(np.float32)
-    negative = tf.bitwise.bitwise_and(tf.bitwise.right_shift(words_of(corrected), 31), 1)
+    negative = corrected < 0.0
     new = left(corrected, _signed(negative, scale))
     if elements < groups * bucket:
         new = tf.where(tf.reshape(tf.range(groups * bucket), shape) < elements, new, tf.zeros_like(new))
-    return tf.concat([pack_bits(negative), words_of(scale)[:, None]], 1), new
+    return tf.concat([pack_bits(tf.cast(negative, tf.int32)), words_of(scale)[:, None]], 1), new
 
 
 def decode(words: Any) -> Any:
     """float32 [..., 32, l] from words [..., l + 1]."""
-    return _signed(unpack_bits(words[..., :-1]), floats_of(words[..., -1]))
+    return _signed(unpack_bits(words[..., :-1]) > 0, floats_of(words[..., -1]))
 
 
 def _signed(negative: Any, scale: Any) -> Any:
-    """scale where a bit of [..., 32, l] is 0, -scale where it is 1: the bit is the sign bit of a float32."""
+    """-scale where [..., 32, l] is true, else scale."""
     import tensorflow as tf
 
-    sign = tf.bitwise.left_shift(negative, 31)
-    return floats_of(tf.bitwise.bitwise_xor(words_of(scale)[..., None, None], sign))
+    spread = scale[..., None, None]
+    return tf.where(negative, -spread, spread)

@@ -9,7 +9,7 @@ DEEPEST = 4
 
 _SPEC = re.compile(r"(?P<name>[A-Za-z_][\w.:-]*)\s*(?:\((?P<arguments>.*)\))?", re.DOTALL)
 _ARGUMENT = re.compile(
-    r"(?P<key>[A-Za-z_]\w*)\s*=\s*(?P<value>[\w.+-]+|(?P<nested>[A-Za-z_][\w.:-]*\s*\(.*\)))", re.DOTALL
+    r"(?P<key>[A-Za-z_]\w*)\s*=\s*(?P<value>[\w.:+-]+|(?P<nested>[A-Za-z_][\w.:-]*\s*\(.*\)))", re.DOTALL
 )
 
 

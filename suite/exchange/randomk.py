@@ -10,9 +10,9 @@ from typing import Any
 
 from tfscale.suite.exchange import noise
 from tfscale.suite.exchange.compiled import compiled
-from tfscale.suite.exchange.dense import FlatExchange
 from tfscale.suite.exchange.feedback import Feedback, finite
-from tfscale.suite.exchange.packing import WORD_BYTES, flat_of, groups_of
+from tfscale.suite.exchange.packing import WORD_BYTES, groups_of
+from tfscale.suite.exchange.vectors import InVectors
 from tfscale.suite.exchange.wire import Wire
 
 
@@ -21,7 +21,7 @@ def payload_bytes(elements: int, run: int) -> int:
     return WORD_BYTES * groups_of(elements, run)
 
 
-class RandomK(FlatExchange):
+class RandomK(InVectors):
     """`randomk`, `randomk(ratio=0.01)`: one of each `run` = 1/ratio elements, rounded to an integer, travels in a step.
 
     `seed` must be the same on all replicas. What was picked is sent as it is, a NaN too; a NaN that was not is dropped.
@@ -44,42 +44,40 @@ class RandomK(FlatExchange):
             return flat
         import tensorflow as tf
 
-        elements = int(flat.shape[0])
-        runs = groups_of(elements, self.run)
         with tf.name_scope("exchange/encode"):
             drawn = self.kept(wire, "drawn", [])
-            residual = self._feedback.residual(wire, self._feedback.key(wire), [runs * self.run])
-            places, values, unsent = compiled(encode)(
+            residual = self._feedback.residual(wire, self._feedback.key(wire), flat.shape)
+            places, values, kept, unsent = compiled(encode)(
                 flat, residual.read_value(), drawn.read_value(), self._seed, self.run
             )
             drawn.assign_add(1.0)
             residual.assign(unsent)
-            tf.raw_ops.ResourceScatterUpdate(resource=residual.handle, indices=places, updates=tf.zeros_like(values))
+            tf.raw_ops.ResourceScatterUpdate(resource=residual.handle, indices=places, updates=kept)
         (sums,) = wire.sum([values])
         with tf.name_scope("exchange/decode"):
-            return flat_of(tf.scatter_nd(places[:, None], sums, [runs * self.run]), elements)
+            return tf.math.unsorted_segment_sum(sums, places, int(flat.shape[0]))
 
     def settle(self, replica: int, skipped: Any) -> None:
         self._feedback.settle(replica, skipped)
 
 
-def encode(flat: Any, residual: Any, number: Any, seed: int, run: int) -> tuple[Any, Any, Any]:
-    """Places and values of what is sent, and the residual as if nothing were.
+def encode(flat: Any, residual: Any, number: Any, seed: int, run: int) -> tuple[Any, Any, Any, Any]:
+    """Places, the values that are sent of them and those that are kept of them, and the residual as if nothing were sent.
 
     Args:
-        flat: float32 [n].
-        residual: float32, n filled up with zeros to whole runs.
+        flat, residual: float32 [n].
         number: float32 scalar, how many vectors were encoded before.
     """
     import tensorflow as tf
 
-    elements, filled = int(flat.shape[0]), int(residual.shape[0])
-    places = places_of(noise.key_of(seed, tf.cast(number, tf.int32)), filled // run, run)
-    own = tf.gather(flat, tf.minimum(places, elements - 1))
-    # A pick beyond the end is a zero, so that the elements of the last run are no likelier than others.
-    values = tf.where(places < elements, own + tf.gather(residual, places), tf.zeros_like(own))
-    whole = tf.pad(flat, [[0, filled - elements]]) if filled > elements else flat
-    return places, values, finite(whole + residual)
+    elements = int(flat.shape[0])
+    drawn = places_of(noise.key_of(seed, tf.cast(number, tf.int32)), groups_of(elements, run), run)
+    # The last run may be shorter. A place beyond the end stands for none, so that those in it are no likelier than others.
+    inside, places = drawn < elements, tf.minimum(drawn, elements - 1)
+    corrected = tf.gather(flat, places) + tf.gather(residual, places)
+    zeros = tf.zeros_like(corrected)
+    sent, kept = tf.where(inside, corrected, zeros), tf.where(inside, zeros, finite(corrected))
+    return places, sent, kept, finite(flat + residual)
 
 
 def places_of(key: Any, runs: int, run: int) -> Any:

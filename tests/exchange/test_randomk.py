@@ -23,8 +23,12 @@ NAME = "tfscale.suite.exchange.randomk:RandomK"
 def test_every_coordinate_is_as_likely_and_runs_are_independent() -> None:
     """Places of 7000 draws, of 5 runs of 7: uniform in each run, and in each pair of neighbouring runs."""
     run, runs, draws = 7, 5, 7000
-    place = tf.function(lambda number: randomk.places_of(noise.key_of(0, number), runs, run), jit_compile=True)
-    drawn = np.stack([place(tf.constant(number)) for number in range(draws)]) - np.arange(runs) * run
+    numbers = tf.range(draws)
+    places = tf.function(
+        lambda: tf.map_fn(lambda number: randomk.places_of(noise.key_of(0, number), runs, run), numbers),
+        jit_compile=True,
+    )
+    drawn = np.asarray(places()) - np.arange(runs) * run
     assert drawn.min() == 0
     assert drawn.max() == run - 1
     for column in range(runs):

@@ -9,6 +9,8 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "toy"))
 import toy_ranks
 from toy_ranks import toy
 
+from tfscale.suite.exchange import coded, randomk
+
 pytestmark = [pytest.mark.tensorflow, pytest.mark.system]
 
 AXES = {"workload": "toy_workload:GENTLE", "preset": "wide", "devices": 2}
@@ -31,6 +33,10 @@ CASES = {
     "deferred(every=2)": (MIRRORED, -2 * SMALL, 0.02),
     "local_sgd(every=4)": (MULTI, None, 0.3),
     "local_sgd": (MIRRORED, None, 0.3),
+    "int8": (MULTI, -4 * LARGE + coded.payload_bytes(LARGE, 512, 129, 2), 1e-3),
+    "onebit": (MULTI, -4 * LARGE + coded.payload_bytes(LARGE, 1024, 33, 2), 0.1),
+    "onebit(bucket=512)": (MIRRORED, -4 * LARGE + coded.payload_bytes(LARGE, 512, 17, 2), 0.1),
+    "randomk(ratio=0.1)": (MULTI, -4 * LARGE + randomk.payload_bytes(LARGE, 10), 0.25),
 }
 
 
@@ -53,3 +59,12 @@ def test_two_replicas(exchange: str, exact: toy_ranks.Ran, tmp_path: Path) -> No
     assert result.effective["xla"] == "none", "compiled coders are no compiled model"
     assert exact.last_loss()[1] < 2.0, "from 3.5 in step 1"
     toy_ranks.assert_same_loss(exact, ran, tolerance)
+
+
+def test_three_ranks_sum_a_part_each(exact: toy_ranks.Ran, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(toy_ranks, "CORES", toy_ranks.CORES * 2)  # two cores may carry three ranks
+    ran = toy_ranks.run(toy(**{**AXES, "devices": 3}, strategy=MULTI, exchange="int8"), tmp_path).assert_clean()
+    assert all(ran.result(rank).self_check.passed for rank in range(3))
+    parts = coded.payload_bytes(LARGE, 512, 129, 3)
+    assert ran.result().counts["gradient_bytes"] == exact.result().counts["gradient_bytes"] - 4 * LARGE + parts
+    assert ran.last_loss()[1] < 3.0, "from 3.5 in step 1"
