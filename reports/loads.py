@@ -15,6 +15,8 @@ from tfscale.suite.topology import Topology
 MOST_HOSTS = 24
 """A wider drawing could not be read."""
 MOST = 8
+TOLD = 0.01
+"""Share of a step's bytes that may travel in ways that the record does not tell."""
 HIERARCHICAL = "hierarchical"
 WAYS: dict[str, Callable[[Topology, Sequence[int], float], Load]] = {
     "sum": linkload.ring_all_reduce,
@@ -81,8 +83,11 @@ def load_of(case: Case, result: CaseResult, handed: dict[str, int] | None) -> Lo
             return linkload.two_level_all_reduce(topology, places, known[0] * known[1]) if len(known) == 2 else None
         except ValueError:  # racks of unequal size: the exchange then does something else, if anything
             return None
-    if not handed or not set(handed) <= set(WAYS):
+    sent = result.quantities.get("exchange_bytes")
+    if not handed or not set(handed) <= set(WAYS) or sent is None or sent.value is None:
         return None
+    if abs(sum(handed.values()) - sent.value) > TOLD * sent.value:
+        return None  # what travels beside the gradients, as averaged weights do, is in the count and not in the kinds
     return linkload.added(WAYS[kind](topology, places, amount) for kind, amount in handed.items())
 
 

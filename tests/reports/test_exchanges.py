@@ -106,6 +106,13 @@ def test_the_drawing_names_the_busiest_link(run: Run) -> None:
     assert "↑ 67.5 MB" in ring.figure and "200Mbit/s" in ring.figure and "replica 3" in ring.figure
 
 
+def test_bytes_that_travel_in_ways_not_told_are_not_drawn() -> None:
+    made = exchange_runs.records(exchange_runs.case("none", "1Gbit"), 0.5)
+    other = [r.model_copy(update={"effective": {**r.effective, "exchange_handed": {"sum": 16}}}) for r in made]
+    assert len(loads.drawings(exchange_runs.builder.run_of((case_result(made),), tuple(made)))) == 1
+    assert loads.drawings(exchange_runs.builder.run_of((case_result(other),), tuple(other))) == []
+
+
 def test_a_pruned_exchange_has_an_empty_cell_that_says_why(run: Run) -> None:
     refused = Pruned(case=exchange_runs.case("dgc", "1Gbit").axes(), reason="no momentum to correct")
     (first, *_) = exchange_maps.maps(run.model_copy(update={"pruned": (refused,)}))
