@@ -119,14 +119,15 @@ class Auto(Exchange):
 
     def _candidates(self, gradients: Sequence[Any]) -> list[Candidate]:
         from tfscale.suite.exchange import recording
+        from tfscale.suite.exchange.shapes import shapes_of
 
         job = self._job()
-        specs = [spec_of(gradient) for gradient in gradients]
+        shapes = shapes_of(gradients, self._variables)
         dense = sum(_elements(gradient.shape) for gradient in gradients if not hasattr(gradient, "indices"))
         links = {key: fitted.link for key, fitted in self._links.items()}
         found = []
         for name in self._names():
-            moved = recording.moved(name, job, self._variables, specs)
+            moved = recording.moved(name, job, self._variables, shapes)
             levels = [each.level for each in moved]
             found.append(
                 Candidate(
@@ -153,17 +154,17 @@ class Auto(Exchange):
         from tfscale.suite.exchange.recording import Job
 
         assert self._session is not None
-        return Job(self._session.replicas, tuple(self._session.racks), on_gpu(self._session))
+        return Job(self._session.replicas, tuple(self._session.racks), on_gpu=on_gpu(self._session))
 
     def _timed_codecs(self, session: "Session") -> dict[str, float]:
         """Seconds per dense element of every candidate that encodes, averaged over replicas."""
         from tfscale.suite.exchange import probe, recording
+        from tfscale.suite.exchange.shapes import GradientShape
 
         names = [name for name in self._names() if not create(name).exact]
         shapes = sample_of([tuple(variable.shape) for variable in self._variables])
-        gradients = recording.drawn(shapes)
         elements = sum(_elements(shape) for shape in shapes)
-        mine = [recording.seconds(name, self._job(), gradients) for name in names]
+        mine = [recording.seconds(name, self._job(), [GradientShape(shape) for shape in shapes]) for name in names]
         shared = probe.mean(session, mine)
         return {name: taken / elements for name, taken in zip(names, shared, strict=True)}
 
@@ -195,19 +196,6 @@ def _elements(shape: Sequence[int]) -> int:
     for length in shape:
         total *= length
     return total
-
-
-def spec_of(gradient: Any) -> Any:
-    """The form of a gradient, without its values."""
-    import tensorflow as tf
-
-    if isinstance(gradient, tf.IndexedSlices):
-        values, indices, dense = gradient.values, gradient.indices, gradient.dense_shape
-        shape = [None, *values.shape[1:]]
-        return tf.IndexedSlicesSpec(
-            shape, values.dtype, indices.dtype, None if dense is None else dense.dtype, indices.shape
-        )
-    return tf.TensorSpec(gradient.shape, gradient.dtype)
 
 
 def on_gpu(session: "Session") -> bool:

@@ -36,7 +36,8 @@ class Given(Auto):
     codecs: dict[str, float]
 
     def build(self, session: Any, variables: Any) -> None:
-        self._session, self._variables = session, variables
+        self._session = session
+        self._variables = [np.zeros(ELEMENTS, np.float32), np.zeros(3, np.float32)]
         ranks = {"all": session.replicas, "rack": 2, "across": 2}
         self._links = {key: fitted(link, key[1], ranks[key[0]]) for key, link in self.links.items()}
         self._codecs = self.codecs
@@ -51,6 +52,7 @@ def given(links: dict[tuple[str, str], Link], lossy: bool = False, **codecs: flo
     return make
 
 
+ELEMENTS = 500_000
 FLAT = {("all", "all_reduce"): MBIT_100}
 TWO_RACKS = {
     ("all", "all_reduce"): Link(3e-4, 8e-8),
@@ -60,12 +62,12 @@ TWO_RACKS = {
 }
 
 
-def step(make: Any, racks: Any = (), elements: int = 2_000_000) -> Any:
+def step(make: Any, racks: Any = ()) -> Any:
     """One step of four replicas with different gradients; the world it leaves."""
     lockstep = pytest.importorskip("lockstep")
     draw = np.random.default_rng(0)
     world = lockstep.Lockstep(make, 4, racks)
-    gradients = [[draw.normal(size=elements).astype(np.float32), np.float32([replica] * 3)] for replica in range(4)]
+    gradients = [[draw.normal(size=ELEMENTS).astype(np.float32), np.float32([replica] * 3)] for replica in range(4)]
     results = world.step(gradients)
     total = np.sum([g[0] for g in gradients], axis=0)
     for means, _ in results:
@@ -87,7 +89,7 @@ def test_two_racks_with_a_slow_core_are_exchanged_on_two_levels() -> None:
 def test_prediction_of_none_is_that_of_the_model() -> None:
     world, _, _ = step(given(FLAT))
     predicted = world.exchanges[0].told()["probe"]["predicted_s"]
-    wanted = seconds("all_reduce", 4, 4 * 2_000_000 + 12 + 16, MBIT_100)
+    wanted = seconds("all_reduce", 4, 4 * ELEMENTS + 12 + 16, MBIT_100)
     assert predicted["none"] == pytest.approx(wanted, rel=1e-6)
 
 

@@ -19,8 +19,8 @@ SIZE = 64 * 2**20
 METHOD = (
     "Hosts of the netlab launcher on one switch, a rank of one core each. The socket: one TCP connection that moves 10 MB "
     "(decimal) in each direction at once, as an all-reduce of two ranks does; the median, taken on the same link just "
-    "before. All-reduces go through `tfscale bench collectives`: chained in one traced function, the mean over ranks of "
-    "the median over calls, every result checked. Bus bandwidth as nccl-tests define it."
+    "before. All-reduces go through `tfscale bench collectives`: chained in one traced function, the mean over ranks and "
+    "calls, every result checked. Bus bandwidth as nccl-tests define it."
 )
 
 
