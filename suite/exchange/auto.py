@@ -114,7 +114,7 @@ class Auto(Exchange):
             self._name, self._reason = choice.name, choice.reason
         chosen = create(self._name)
         chosen.build(self._session, self._variables)
-        self.exact, self.tolerance = chosen.exact, chosen.tolerance
+        self.exact, self.tolerance, self.moves = chosen.exact, chosen.tolerance, chosen.moves
         return chosen
 
     def _candidates(self, gradients: Sequence[Any]) -> list[Candidate]:

@@ -47,7 +47,11 @@ def cost(
         plain = sum(payload("none", shapes, session).values())
         try:
             exchange.build(session, variables)  # type: ignore[arg-type]  # it asks for no more than this one has
-            encode, whole = timed(*calls(exchange, session, shapes, handed))
+            both = calls(exchange, session, shapes, handed)
+            if handed.conditional:
+                reason = f"{name} sends something in some steps only: encoding takes no one time"
+                return Cost(exchange.exact, plain, dict(handed.bytes), None, None, 0, reason)
+            encode, whole = timed(*both)
         except Exception as error:  # a user's exchange may want what a still wire has not
             reason = f"{name} does not run without its collectives: {type(error).__name__}: {error}"
             return Cost(exchange.exact, plain, dict(handed.bytes), None, None, 0, reason)

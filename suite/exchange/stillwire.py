@@ -15,17 +15,22 @@ class Handed:
 
     tensors: list[Any] = field(default_factory=list)
     bytes: dict[str, int] = field(default_factory=dict)
+    conditional: bool = False
+    """Whether some was handed in under a condition: its bytes are means over steps, its tensors are not here."""
 
-    def take(self, kind: str, tensors: Sequence[Any]) -> None:
+    def take(self, kind: str, tensors: Sequence[Any], share: float = 1.0, conditional: bool = False) -> None:
+        self.conditional = self.conditional or conditional
         for tensor in tensors:
             sparse = isinstance(tensor, tf.IndexedSlices)  # rows are never summed on the way
-            self.tensors += [tensor.values, tensor.indices] if sparse else [tensor]
+            if not conditional:
+                self.tensors += [tensor.values, tensor.indices] if sparse else [tensor]
             name = "gather" if sparse else kind
-            self.bytes[name] = self.bytes.get(name, 0) + payload_of([tensor])
+            self.bytes[name] = self.bytes.get(name, 0) + round(payload_of([tensor]) * share)
 
     def clear(self) -> None:
         self.tensors.clear()
         self.bytes.clear()
+        self.conditional = False
 
 
 class StillWire(Wire):
@@ -34,9 +39,18 @@ class StillWire(Wire):
     def __init__(self, replicas: int, replica: int, handed: Handed) -> None:
         super().__init__(replicas, replica, local=0)
         self._handed = handed
+        self._conditional = False
+
+    def sometimes(self, share: float) -> Wire:
+        wire = super().sometimes(share)
+        wire._conditional = True  # type: ignore[attr-defined]  # `among` makes one of this class
+        return wire
+
+    def _take(self, kind: str, tensors: Sequence[Any]) -> None:
+        self._handed.take(kind, tensors, self._share, self._conditional)
 
     def _sum(self, tensors: list[Any], pack_mib: float) -> list[Any]:
-        self._handed.take("sum", tensors)
+        self._take("sum", tensors)
         return [self._gathered(each) if isinstance(each, tf.IndexedSlices) else each for each in tensors]
 
     def _gathered(self, rows: Any) -> Any:
@@ -44,11 +58,11 @@ class StillWire(Wire):
         return tf.IndexedSlices(values, tf.concat([rows.indices] * self.replicas, 0), rows.dense_shape)
 
     def _gather(self, tensor: Any) -> Any:
-        self._handed.take("gather", [tensor])
+        self._take("gather", [tensor])
         return tf.stack([tensor] * self.replicas)
 
     def _all_to_all(self, parts: Any) -> Any:
-        self._handed.take("all_to_all", [parts])
+        self._take("all_to_all", [parts])
         return parts
 
     def among(self, groups: Sequence[Sequence[int]]) -> Wire:

@@ -94,3 +94,20 @@ def test_an_exchange_that_cannot_run_so_has_no_times_and_says_why() -> None:
     found = codec.cost(f"{__name__}:NeedsMore", SHAPES, [], SESSION, "/device:CPU:0")
     assert (found.encode_s, found.decode_s) == (None, None)
     assert "RuntimeError: where is the network?" in (found.reason or "")
+
+
+def test_what_is_sent_in_some_steps_only_counts_by_its_share_and_has_no_one_time() -> None:
+    """`deferred`: the 7 elements count as 7 bytes a step. `dgc`: the stages of the warm-up do not count, only the 1 % after."""
+    found = codec.cost("deferred", [GradientShape((300, 400)), GradientShape((7,))], [], SESSION, "/device:CPU:0")
+    assert found.handed == {"sum": 4 * 300 * 400 + RIDERS + 7}
+    assert "some steps only" in (found.reason or "")
+    assert (found.encode_s, found.decode_s) == (None, None)
+    warm = codec.cost("dgc(ratio=0.01, warm_up=8)", SHAPES[:2], [], SESSION, "/device:CPU:0")
+    assert warm.handed == {"sum": 4 * 7 + RIDERS, "gather": 8 * 120}
+    assert "some steps only" in (warm.reason or "")
+
+
+@pytest.mark.parametrize("name", ["powersgd(rank=2)", "topk", "dgc(ratio=0.01)", "pack", "priority"])
+def test_coding_can_be_timed(name: str) -> None:
+    found = codec.cost(name, SHAPES[:2], [], SESSION, "/device:CPU:0")
+    assert found.encode_s is not None, found.reason

@@ -74,6 +74,7 @@ def test_compression_on_the_slow_level_only() -> None:
     """In the rack 2048 + 1 is exact in float32; across, float16 rounds it to even. Small tensors go flat and exact."""
     world = Lockstep(lambda: Hierarchical(cross="fp16"), 4, (0, 1, 0, 1))
     assert not world.exchanges[0].exact and world.exchanges[0].tolerance == create("fp16").tolerance
+    assert Hierarchical(cross="topk").moves == "some", "the self-check must know"
     gradients = [
         [np.full(2048, value, np.float32), np.full(8, value, np.float32)] for value in (2048.0, 0.0, 1.0, 4096.0)
     ]
