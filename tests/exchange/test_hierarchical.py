@@ -131,7 +131,7 @@ def test_what_is_refused() -> None:
     assert "needs a topology" in str(reason(4))
     assert "all are in one" in str(reason(2, topology=racks))
     assert "there are 2, 3" in str(reason(5, topology=racks))
-    assert "hierarchical needs whole gradients" in str(reason(4, f"{NAME}(cross={NAME})", topology=racks))
+    assert "hierarchical needs whole gradients" in str(reason(4, f"{NAME}(cross=hierarchical)", topology=racks))
     with pytest.raises(ValueError, match="chunks is -1"):
         create(f"{NAME}(chunks=-1)")
     with pytest.raises(ValueError, match="did you mean 'fp16'"):
