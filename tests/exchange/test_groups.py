@@ -24,10 +24,10 @@ from tfscale.suite.exchange.groupwire import INSTANCES_FROM, KEYS_FROM, Groups, 
     [("multi_worker_mirrored", 2), ("multi_worker_mirrored", 4), ("mirrored", 4), ("mirrored", 12)],
 )
 def test_every_collective_gives_what_it_must(strategy: str, replicas: int, tmp_path: Path) -> None:
-    """300 steps, ten a call; the self-check has traced and run all of them once before. Twelve: ranks of two digits."""
+    """60 steps, ten a call; the self-check has traced and run all of them once before. Twelve: ranks of two digits."""
     axes = {"strategy": strategy, "devices": replicas, "exchange": "toy_exchanges:EveryCollective"}
     case = toy(**axes, per_replica_batch=2, steps_per_call=10)
-    ran = toy_ranks.run(case, tmp_path, steps=300, pinned=False).assert_clean()
+    ran = toy_ranks.run(case, tmp_path, steps=60, pinned=False).assert_clean()
     assert ran.result().self_check.passed
     assert ran.result().counts["retraces"] == 0
 

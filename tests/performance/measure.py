@@ -26,6 +26,7 @@ import link
 import monitors
 import peers
 import quick_suite
+import racks
 import render
 import rows
 import timer
@@ -45,6 +46,7 @@ MEASUREMENTS: dict[str, Measurement] = {
     "launch": lambda quick, out, cells: launch.run(quick),
     "link": lambda quick, out, cells: link.run(quick),
     "collectives": lambda quick, out, cells: collectives.run(quick),
+    "racks": lambda quick, out, cells: racks.run(quick),
     "auto": lambda quick, out, cells: auto.run(quick, cells),
     "timer": lambda quick, out, cells: timer.run(quick, cells),
     "monitors": lambda quick, out, cells: monitors.run(quick, cells),
