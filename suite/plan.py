@@ -16,7 +16,7 @@ Pass = Literal["timed", "profiled", "pilot", "losses"]
 class Lengths(BaseModel):
     """How long the pass `losses` trains: `most` steps, fewer where the smoothed loss comes to `until` before."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(defer_build=True, frozen=True, extra="forbid")
 
     most: int
     smoothing: int
@@ -28,7 +28,7 @@ class Lengths(BaseModel):
 class RankPlan(BaseModel):
     """Everything one rank needs to know, as JSON: it is the only thing that travels to the rank."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(defer_build=True, frozen=True, extra="forbid")
 
     case: Case
     case_id: str

@@ -2,11 +2,12 @@
 
 import os
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 RESULT = "result.json"
 BLOCKS = "blocks.npz"
@@ -17,7 +18,7 @@ LOSSES = "losses.npz"
 class SelfCheck(BaseModel):
     """Whether one step really combined the replicas' gradients; `passed` is None where there is nothing to combine."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(defer_build=True, frozen=True, extra="forbid")
 
     passed: bool | None
     detail: str
@@ -26,7 +27,7 @@ class SelfCheck(BaseModel):
 class RankResult(BaseModel):
     """One rank's own account of a timed pass. Durations in seconds, memory in bytes."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(defer_build=True, frozen=True, extra="forbid")
 
     rank: int
     replicas: int
@@ -75,15 +76,19 @@ def read_result(directory: Path) -> RankResult:
     return RankResult.model_validate_json((directory / RESULT).read_bytes())
 
 
-def write_arrays(path: Path, arrays: dict[str, NDArray[Any]]) -> None:
+def write_arrays(path: Path, arrays: "dict[str, NDArray[Any]]") -> None:
     """Write named arrays as a compressed npz, atomically."""
     import io
+
+    import numpy as np
 
     buffer = io.BytesIO()
     np.savez_compressed(buffer, **arrays)  # type: ignore[arg-type]
     write_atomic(path, buffer.getvalue())
 
 
-def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
+def read_arrays(path: Path) -> "dict[str, NDArray[Any]]":
+    import numpy as np
+
     with np.load(path, allow_pickle=False) as file:
         return {name: file[name] for name in file.files}

@@ -32,7 +32,7 @@ FaultClass = Literal[
 class Strict(BaseModel):
     """Frozen documents without unknown keys."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    model_config = ConfigDict(defer_build=True, frozen=True, extra="forbid", allow_inf_nan=False)
 
 
 class Quantity(Strict):

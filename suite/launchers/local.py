@@ -15,8 +15,6 @@ from pathlib import Path
 from typing import Any, ClassVar
 from weakref import WeakKeyDictionary
 
-import psutil
-
 from tfscale.suite import workload
 from tfscale.suite.launchers.base import Job, Launcher
 from tfscale.suite.launchers.child import PLAN
@@ -167,6 +165,8 @@ class LocalLauncher(Launcher):
         return parent
 
     def _make_room(self) -> None:
+        import psutil
+
         while self._warm and (len(self._warm) >= self._most or psutil.virtual_memory().available < 2 * _PARENT_BYTES):
             self._warm.popitem(last=False)[1].close()
 
