@@ -19,7 +19,8 @@ from tfscale.suite.netlab.lab import Lab, new_name
 from tfscale.suite.netlab.layout import LabName
 
 HOLDER = """
-import sys, time
+import signal, sys, time
+signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored where the tests run in the background of a shell
 from tfscale.suite.netlab.lab import Lab
 from tfscale.suite.topology import Topology
 with Lab(Topology.model_validate({"hosts": 2, "link": "100Mbit"})) as lab:
