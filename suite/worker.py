@@ -11,6 +11,7 @@ second (an upper bound: allocation and autotuning are in it); `import` is near z
 import os
 import sys
 import traceback
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,13 +27,18 @@ if TYPE_CHECKING:
 
 
 def main(plan: RankPlan) -> int:
-    """Run the rank that `plan` describes; its exit code. Errors are told to the event log before it returns 1."""
+    """Run the rank that `plan` describes; its exit code."""
+    return as_rank(plan, run)
+
+
+def as_rank(plan: RankPlan, work: "Callable[[RankPlan, Strategy, EventLog], None]") -> int:
+    """Do `work` as the rank of `plan`; its exit code. Errors are told to the event log before it returns 1."""
     events = EventLog(Path(plan.directory))
     events.phase("started")
     prepare_process(plan)
     strategy: Strategy = registry.load("strategies", plan.case.strategy)()
     try:
-        run(plan, strategy, events)
+        work(plan, strategy, events)
     except Exception as error:  # the last frame of the rank: whatever it is, it is told and the rank ends
         events.error(*faults.describe(error))
         return 1

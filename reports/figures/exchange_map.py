@@ -1,58 +1,36 @@
 """Heat map of network x exchange: speed relative to `none`, the winner of each network framed."""
 
 import pandas as pd
-import seaborn as sns
-from matplotlib.colors import LogNorm
-from matplotlib.patches import Rectangle
 
 from tfscale.reports import text
-from tfscale.reports.figures import svg
+from tfscale.reports.figures.speedmap import Cell, Form, speed_map
 
-LEFT, TOP, COLUMN, ROW = 150, 40, 86, 52
-"""Pixels of the names of networks and exchanges, of a column and of a row."""
-REACH = 8.0
-"""Speeds from 1/REACH to REACH span the colours; the same on every map."""
+FORM = Form(left=150, top=40, column=86, row=52, reach=8.0)
 WRAP = 13
 """Letters of a name in one line of its column."""
 
 
 def exchange_map(cells: pd.DataFrame, name: str, label: str) -> str:
     """SVG of one map. `cells`: network, exchange, speed (NaN: none), below, why, wins; in order of rows and columns."""
-    rows = list(dict.fromkeys(cells["network"]))
-    columns = list(dict.fromkeys(cells["exchange"]))
-    # A pivot would sort, and drop what is empty throughout.
-    speeds = pd.DataFrame(float("nan"), index=rows, columns=columns)
-    for cell in cells.to_dict("records"):
-        speeds.loc[cell["network"], cell["exchange"]] = cell["speed"]
-    width, height = LEFT + COLUMN * len(columns) + 6, TOP + ROW * len(rows) + 6
-    with svg.style():
-        figure = svg.new_figure(width, height)
-        axes = figure.add_axes((LEFT / width, 6 / height, COLUMN * len(columns) / width, ROW * len(rows) / height))
-        sns.heatmap(
-            speeds.astype(float), ax=axes, cmap=sns.color_palette("vlag_r", as_cmap=True), cbar=False, linewidths=2,
-            linecolor="white", norm=LogNorm(1 / REACH, REACH, clip=True), xticklabels=columns, yticklabels=rows,
-        )  # fmt: skip
-        for cell in cells.to_dict("records"):
-            x, y = columns.index(cell["exchange"]), rows.index(cell["network"])
-            if pd.isna(cell["speed"]):
-                axes.add_patch(Rectangle((x, y), 1, 1, fc="#f3f5f7", ec="white", lw=2))
-                axes.text(x + 0.5, y + 0.5, text.printable(str(cell["why"])), ha="center", va="center", color=svg.MUTED)
-                continue
-            # The ends of the colours are dark.
-            ink = "white" if not 0.25 < cell["speed"] < 4 else svg.INK
-            weight = "bold" if cell["wins"] else "normal"
-            said = f"{text.number(cell['speed'], 3)}×"
-            axes.text(x + 0.5, y + 0.38, said, ha="center", va="center", color=ink, fontsize=12, fontweight=weight)
-            axes.text(x + 0.5, y + 0.71, str(cell["below"]), ha="center", va="center", color=ink, fontsize=8)
-            if cell["wins"]:
-                axes.add_patch(Rectangle((x + 0.03, y + 0.04), 0.94, 0.92, fill=False, ec=svg.INK, lw=2))
-        axes.xaxis.tick_top()
-        axes.tick_params(length=0, labelsize=9, colors=svg.INK)
-        axes.tick_params(axis="y", rotation=0)
-        axes.set_xticklabels([wrapped(column) for column in columns], rotation=0)
-        axes.set_yticklabels([wrapped(row, 24) for row in rows])
-        axes.set(xlabel="", ylabel="")
-        return svg.to_svg(figure, name, label)
+    return speed_map(
+        [
+            Cell(
+                row=each["network"],
+                column=each["exchange"],
+                speed=None if pd.isna(each["speed"]) else each["speed"],
+                said=f"{text.number(each['speed'], 3)}×",
+                below=str(each["below"]),
+                why=str(each["why"]),
+                wins=bool(each["wins"]),
+            )
+            for each in cells.to_dict("records")
+        ],
+        FORM,
+        {network: wrapped(network, 24) for network in cells["network"]},
+        {exchange: wrapped(exchange) for exchange in cells["exchange"]},
+        name,
+        label,
+    )
 
 
 def wrapped(name: str, letters: int = WRAP) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfscale.suite.exchange.wire import MIB, Wire, group_of
+from tfscale.suite.exchange.wire import MIB, Wire, group_of, in_reverse, payload_of
 
 KEYS_FROM = 1 << 30
 """Group keys start here; TensorFlow's own count up from 1."""
@@ -152,14 +152,4 @@ class GroupWire(Wire):
 def packs(tensors: Sequence[Any], pack_mib: float) -> list[list[int]]:
     """Places of the tensors that travel together: of one dtype, at most `pack_mib` MiB (0: no limit), the last first."""
     limit = pack_mib * MIB if pack_mib else float("inf")
-    found: list[list[int]] = []
-    filled = 0
-    for place in reversed(range(len(tensors))):
-        size = tensors[place].shape.num_elements() * tensors[place].dtype.size
-        same = found and tensors[place].dtype == tensors[found[-1][0]].dtype
-        if not same or filled + size > limit:
-            found.append([])
-            filled = 0
-        found[-1].append(place)
-        filled += size
-    return found
+    return in_reverse([payload_of([tensor]) for tensor in tensors], limit, [tensor.dtype for tensor in tensors])

@@ -11,7 +11,7 @@ from typing import Any
 from tfscale.suite.exchange.arguments import at_least_zero
 from tfscale.suite.exchange.base import Exchange
 from tfscale.suite.exchange.sparse import fuse
-from tfscale.suite.exchange.wire import MIB, Wire
+from tfscale.suite.exchange.wire import MIB, Wire, in_reverse
 
 
 class Packed(Exchange):
@@ -54,18 +54,4 @@ class Pack(Packed):
         self._limit = at_least_zero("mib", mib) * MIB
 
     def packs(self, sizes: Sequence[int]) -> list[list[int]]:
-        return in_reverse(sizes, self._limit)
-
-
-def in_reverse(sizes: Sequence[int], limit: float) -> list[list[int]]:
-    """Places from the last to the first, neighbours together while they have at most `limit` bytes of float32."""
-    packs: list[list[int]] = []
-    filled = 0
-    for place in reversed(range(len(sizes))):
-        size = 4 * sizes[place]
-        if not packs or filled + size > limit:
-            packs.append([])
-            filled = 0
-        packs[-1].append(place)
-        filled += size
-    return packs
+        return in_reverse([4 * size for size in sizes], self._limit)

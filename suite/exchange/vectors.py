@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tfscale.suite.exchange.dense import FlatExchange
-from tfscale.suite.exchange.pack import in_reverse
-from tfscale.suite.exchange.wire import MIB, Wire
+from tfscale.suite.exchange.wire import MIB, Wire, in_reverse, payload_of
 
 
 class InVectors(FlatExchange):
@@ -19,7 +18,7 @@ class InVectors(FlatExchange):
     the C library returns such blocks at once, and getting 44 MB again costs as much as four passes over them."""
 
     def combine(self, wire: Wire, places: Sequence[int], gradients: Sequence[Any]) -> list[Any]:
-        sizes = [int(gradient.shape.num_elements()) for gradient in gradients]
+        sizes = [payload_of([gradient]) for gradient in gradients]
         means: dict[int, Any] = {}
         for vector in in_reverse(sizes, self.vector_mib * MIB):
             parts = super().combine(wire, [places[i] for i in vector], [gradients[i] for i in vector])

@@ -130,6 +130,23 @@ def group_of(replica: int, groups: Sequence[Sequence[int]], replicas: int) -> tu
     return next(tuple(group) for group in groups if replica in group)
 
 
+def in_reverse(sizes: Sequence[int], limit: float, kinds: Sequence[Any] | None = None) -> list[list[int]]:
+    """Places that travel together, from the last to the first: neighbours of one kind, of at most `limit` bytes in all.
+
+    `sizes` in bytes; a larger one goes alone. That is the order in which the backward pass ends.
+    """
+    packs: list[list[int]] = []
+    filled = 0
+    for place in reversed(range(len(sizes))):
+        same = packs and (kinds is None or kinds[place] == kinds[packs[-1][0]])
+        if not same or filled + sizes[place] > limit:
+            packs.append([])
+            filled = 0
+        packs[-1].append(place)
+        filled += sizes[place]
+    return packs
+
+
 def payload_of(tensors: Sequence[Any]) -> int:
     """Bytes of tensors and IndexedSlices (values and indices) whose static shapes are known; unknown ones raise ValueError."""
     total = 0

@@ -10,8 +10,8 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 
 from tfscale.suite.exchange.base import create
-from tfscale.suite.exchange.pack import in_reverse
 from tfscale.suite.exchange.priority import large_first
+from tfscale.suite.exchange.wire import in_reverse
 
 pytestmark = pytest.mark.tensorflow
 tf = pytest.importorskip("tensorflow")
@@ -30,7 +30,7 @@ from lockstep import Lockstep, LockstepWire  # noqa: E402
     ],
 )
 def test_neighbours_in_reverse(sizes: list[int], limit: float, wanted: list[list[int]]) -> None:
-    assert in_reverse(sizes, limit) == wanted
+    assert in_reverse([4 * size for size in sizes], limit) == wanted
 
 
 def test_large_ones_first() -> None:

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tfscale.suite import faults, registry, workload
+from tfscale.suite import workload
 from tfscale.suite.benchforms import CELLS, SETTINGS, Cell, RankCells, Settings
 from tfscale.suite.events import EventLog
 from tfscale.suite.exchange.wire import Wire
 from tfscale.suite.plan import RankPlan
 from tfscale.suite.rankfiles import LOG, write_atomic
-from tfscale.suite.worker import leave, prepare_process
+from tfscale.suite.worker import as_rank, leave
 from tfscale.workloads.micro.operations import TIMED, Timed, longest_chain, why_missing
 
 if TYPE_CHECKING:
@@ -38,19 +38,7 @@ Call = Callable[[], tuple[float, Any]]
 
 def main(plan: RankPlan) -> int:
     """Measure what `collectives.json` beside the trial's folder asks for; the exit code."""
-    events = EventLog(Path(plan.directory))
-    events.phase("started")
-    prepare_process(plan)
-    strategy: Strategy = registry.load("strategies", plan.case.strategy)()
-    try:
-        _run(plan, strategy, events)
-    except Exception as error:  # the last frame of the rank: whatever it is, it is told and the rank ends
-        events.error(*faults.describe(error))
-        return 1
-    finally:
-        strategy.release(plan)
-    events.phase("done")
-    return 0
+    return as_rank(plan, _run)
 
 
 def _run(plan: RankPlan, strategy: "Strategy", events: EventLog) -> None:
