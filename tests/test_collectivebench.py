@@ -120,7 +120,7 @@ def test_no_topology_without_a_host_a_rank() -> None:
 @pytest.mark.tensorflow
 def test_two_real_ranks(root: Path) -> None:
     command = [sys.executable, "harness.py", "bench", "collectives", "--json", "--ranks", "2", "--max-bytes", "16KiB"]
-    command += ["--factor", "16", "--budget", "30", "--pairs", "--sizes-of", "vit/micro"]
+    command += ["--factor", "16", "--budget", "10", "--pairs", "--sizes-of", "vit/micro"]
     done = subprocess.run(command, capture_output=True, text=True, cwd=root, timeout=120)
     assert done.returncode == 0, done.stderr
     found = BenchCollectives.model_validate(json.loads(done.stdout))

@@ -16,7 +16,7 @@ from tfscale.suite.spec import Case
 
 pytestmark = [pytest.mark.tensorflow, pytest.mark.system]
 
-EXCHANGES = ["none", "tfscale.suite.exchange.hierarchical:Hierarchical(chunks=3)"]
+EXCHANGES = ["none", "pack(mib=0.5)", "hierarchical(chunks=3)"]
 """A new exact exchange joins by its name."""
 STEPS = 10
 TOLERANCE = 1e-5
