@@ -13,6 +13,7 @@ import typer
 
 from tfscale.suite import catalogue, display
 from tfscale.suite.commandline import bench, machine
+from tfscale.suite.commandline import gate as gating
 from tfscale.suite.commandline.common import FAILED, FINDING, GOOD, Json, answer, fail
 from tfscale.suite.display import err
 
@@ -289,6 +290,75 @@ def trace(
     share = document["honesty"]["unclassified_share"]
     if strict and share is not None and share > UNCLASSIFIED_LIMIT:
         raise typer.Exit(FINDING)
+
+
+@app.command()
+def gate(
+    results: Annotated[Path, typer.Argument(help="A results folder; or a run in one, which is then the last night.")],
+    baseline: Annotated[
+        str | None, typer.Option("--baseline", help="A run to compare with, instead of each case's own history.")
+    ] = None,
+    baseline_name: Annotated[
+        str | None, typer.Option("--baseline-name", help="A run that --save-baseline gave a name.")
+    ] = None,
+    save_baseline: Annotated[
+        str | None, typer.Option("--save-baseline", help="Give the newest run, or that of --baseline, a name.")
+    ] = None,
+    accept: Annotated[
+        str | None, typer.Option("--accept", help="Id of a case whose change is meant; no longer reported.")
+    ] = None,
+    reason: Annotated[str | None, typer.Option("--reason", help="Why it is meant; goes with --accept.")] = None,
+    suite: Annotated[str | None, typer.Option("--suite", help="Judge the runs of this suite only.")] = None,
+    min_effect: Annotated[
+        float, typer.Option(min=0.0, max=1.0, help="Least change of throughput that matters, as a fraction.")
+    ] = 0.02,
+    false_discoveries: Annotated[
+        float, typer.Option(min=0.0001, max=0.5, help="False-discovery rate over the cases of a machine.")
+    ] = 0.05,
+    expect_every: Annotated[
+        float | None, typer.Option(min=0.0, help="Hours after which a history without a new result is missing.")
+    ] = None,
+    canary: Annotated[
+        bool, typer.Option("--canary", help="Measure the gate's own false alarms on pairs that differ in seed alone.")
+    ] = False,
+    operations: Annotated[int, typer.Option(min=0, help="Findings whose profiles are read for what grew.")] = 3,
+    junit: Annotated[Path | None, typer.Option("--junit", help="Write JUnit XML here.")] = None,
+    summary: Annotated[Path | None, typer.Option("--summary", help="Append a Markdown summary to this file.")] = None,
+    csv: Annotated[Path | None, typer.Option("--csv", help="Write one row a series here.")] = None,
+    report: Annotated[Path | None, typer.Option("--report", "-o", help="Write the nightly page here.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Say whether last night got slower, where, since when, and what changed. Exits 1 on a regression or a missing case.
+
+    Example: tfscale gate results --junit gate.xml --summary summary.md
+    """
+    asked = gating.Asked(
+        results, baseline, baseline_name, save_baseline, accept, reason, suite, min_effect, false_discoveries,
+        expect_every, canary, operations, junit, summary, csv, as_json,
+    )  # fmt: skip
+    if report is not None:
+        try:
+            _check_page("--report", report)
+        except ValueError as error:
+            raise fail(str(error)) from error
+    found = gating.judged(asked)
+    gating.tell(asked, found)
+    if report is not None:
+        _write_gate_page(found, report)
+    raise gating.code(found)
+
+
+def _write_gate_page(found: Any, output: Path) -> None:
+    from tfscale.reports import nightly_page
+    from tfscale.suite import rankfiles
+    from tfscale.suite.nightly.charted import charted
+
+    page = nightly_page.nightly_report(found.gate, charted(found))
+    try:
+        rankfiles.write_atomic(output.resolve(), page.encode("utf-8", "backslashreplace"))
+    except OSError as error:
+        raise fail(str(error), FAILED) from error
+    err.print(f"page: {output}", soft_wrap=True, markup=False)
 
 
 @data_app.command("make")

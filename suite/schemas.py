@@ -8,6 +8,8 @@ from tfscale.suite.benchforms import COLLECTIVES_SCHEMA, BenchCollectives
 from tfscale.suite.doctor.findings import SCHEMA as DOCTOR_SCHEMA
 from tfscale.suite.doctor.findings import Examination
 from tfscale.suite.environment.diff import Diff
+from tfscale.suite.nightly.forms import SCHEMA as GATE_SCHEMA
+from tfscale.suite.nightly.forms import Gate
 from tfscale.suite.profiling.schema import SCHEMA as TRACE_SCHEMA
 from tfscale.suite.profiling.schema import TraceShape
 from tfscale.suite.record import (
@@ -31,6 +33,7 @@ MODELS: dict[str, type[BaseModel]] = {
     "tfscale.failure/1": Failure,
     "tfscale.environment_diff/1": Diff,
     DOCTOR_SCHEMA: Examination,
+    GATE_SCHEMA: Gate,
     COLLECTIVES_SCHEMA: BenchCollectives,
 }
 
