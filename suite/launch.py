@@ -10,7 +10,7 @@ from tfscale.suite import deciding, registry
 from tfscale.suite.blame import Blame
 from tfscale.suite.launchers.base import Launcher
 from tfscale.suite.launchers.environment import ORDER, VISIBLE, base_environment
-from tfscale.suite.launchers.errors import LaunchError
+from tfscale.suite.launchers.errors import LaunchError, PortTakenError
 from tfscale.suite.monitors.sampling import Sampler, Sampling
 from tfscale.suite.plan import Lengths, Pass, RankPlan
 from tfscale.suite.planner import Folders, Place, plan_launch
@@ -76,11 +76,12 @@ def launch(
         plans, failed = _plan(bench, case, trial, folder, pass_, asked or case)
         if failed is not None:
             return Launched(plans, failed, retries)
-        with _sampled(bench, folder, plans) as sampler:
+        unwatched = bench.launcher.watches(plans) if bench.monitors else None
+        with _sampled(bench, folder, plans, unwatched) as sampler:
             outcome = _once(bench, plans, on_event, stop)
         taken = outcome.failure is not None and outcome.failure.classification == "port_in_use"
         if not taken or retries == PORT_RETRIES:
-            return Launched(plans, outcome, retries, sampler.reason if sampler else None)
+            return Launched(plans, outcome, retries, sampler.reason if sampler else unwatched)
         retries += 1
         on_event(0, {"event": "port_retry", "attempt": retries})
 
@@ -113,9 +114,9 @@ def _plan(
 
 
 @contextmanager
-def _sampled(bench: Bench, folder: Path, plans: Sequence[RankPlan]) -> Iterator[Sampler | None]:
-    """The sampler of counters beside a timed pass; a profiled pass is disturbed enough."""
-    if plans[0].pass_ != "timed" or not bench.monitors:
+def _sampled(bench: Bench, folder: Path, plans: Sequence[RankPlan], unwatched: str | None) -> Iterator[Sampler | None]:
+    """The sampler of counters beside a timed pass; a profiled pass is disturbed enough, and so are ranks elsewhere."""
+    if plans[0].pass_ != "timed" or not bench.monitors or unwatched is not None:
         yield None
         return
     shown = [plan.environment.get(VISIBLE, "-1") for plan in plans]
@@ -129,6 +130,8 @@ def _sampled(bench: Bench, folder: Path, plans: Sequence[RankPlan]) -> Iterator[
 def _once(bench: Bench, plans: list[RankPlan], on_event: OnEvent, stop: Callable[[], bool]) -> Outcome:
     try:
         job = bench.launcher.start(plans)
+    except PortTakenError as error:
+        return Outcome(Blame("port_in_use", None, str(error)))
     except LaunchError as error:
         return Outcome(Blame("never_started", None, str(error)))
     except ValueError as error:  # what a launcher cannot start

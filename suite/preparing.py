@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from tfscale.suite import catalogue, environment, only, pruning, registry, suitefile, trainings
+from tfscale.suite.launchers.base import Launcher
 from tfscale.suite.record import Pruned
 from tfscale.suite.spec import Case, Suite
 
@@ -54,8 +55,11 @@ def prepare(name: str, *, expression: str | None, trials: int | None, launcher: 
         suite = suite.model_copy(update={"cluster": suite.cluster.model_copy(update={"launcher": launcher})})
     registry.check("launchers", suite.cluster.launcher)
     chosen = _chosen(suite.cases, expression)
-    machine = environment.machine(suite.cluster)
-    cases, pruned = pruning.prune(chosen, machine, suite.cluster.launcher)
+    kind: type[Launcher] = registry.load("launchers", suite.cluster.launcher)
+    if kind.elsewhere:  # what the hosts have is known when they are asked, as the run begins
+        cases, pruned = pruning.prune_unseen(chosen, suite.cluster.launcher)
+    else:
+        cases, pruned = pruning.prune(chosen, environment.machine(suite.cluster), suite.cluster.launcher)
     _check_data(cases)
     return Prepared(suite, path.read_text(encoding="utf-8"), cases, pruned)
 

@@ -1,22 +1,26 @@
 """From a prepared suite to a finished run: what `tfscale run` does between parsing and printing."""
 
+from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import yaml
 
-from tfscale.suite import environment, registry, workload
+from tfscale.suite import environment, pruning, registry, workload
+from tfscale.suite.cluster import Cluster
 from tfscale.suite.engine import Sweep
 from tfscale.suite.launch import Bench
-from tfscale.suite.launchers.base import Launcher
+from tfscale.suite.launchers.base import Launcher, Offer
 from tfscale.suite.plan import default_cores_per_device
 from tfscale.suite.planner import Place
 from tfscale.suite.preparing import Prepared
 from tfscale.suite.progress import Progress
-from tfscale.suite.record import Run
+from tfscale.suite.record import Pruned, Run
 from tfscale.suite.runfolder import SUITE, RunFolder, latest_run, runs_of
 from tfscale.suite.spec import Case, Suite
+from tfscale.suite.strategies.base import Machine
 
 NEARBY = "local"
 """The launcher of trainings to a target loss, which need no network."""
@@ -34,18 +38,18 @@ def run(prepared: Prepared, results: Path, *, resume: bool, overrides: dict[str,
     `overrides` are the options that the reproducing command must repeat (`--trials 5`). Raises NothingToResumeError.
     """
     folder = _resumed(prepared, results) if resume else None
-    facts = environment.capture()
-    if folder is None:
-        folder = RunFolder.create(results, prepared.text, facts)
-    else:
-        folder.remove_leftovers()
     suite = prepared.suite
     with ExitStack() as stack:
-        launcher = stack.enter_context(_launcher(suite.cluster.launcher))
-        progress = stack.enter_context(Progress(len(prepared.cases)))
+        launcher = stack.enter_context(_launcher(suite.cluster))
+        site = _site(prepared, launcher)
+        if folder is None:
+            folder = RunFolder.create(results, prepared.text, site.facts)
+        else:
+            folder.remove_leftovers()
+        progress = stack.enter_context(Progress(len(site.cases)))
         bench = Bench(
             launcher=launcher,
-            place=_place(suite),
+            place=site.place,
             measure=suite.measure,
             profile=suite.profile,
             monitors=suite.monitors,
@@ -53,15 +57,16 @@ def run(prepared: Prepared, results: Path, *, resume: bool, overrides: dict[str,
         )
         nearby = bench
         if suite.target_loss is not None and suite.cluster.launcher != NEARBY:
-            nearby = replace(bench, launcher=stack.enter_context(_launcher(NEARBY)))
+            near = suite.cluster.model_copy(update={"launcher": NEARBY})
+            nearby = replace(bench, launcher=stack.enter_context(_launcher(near)))
         sweep = Sweep(
             suite=suite.name,
-            cases=prepared.cases,
+            cases=site.cases,
             folder=folder,
             bench=bench,
             reproduce=lambda case: _reproduce(folder.path, case, overrides),
-            environment=facts,
-            pruned=prepared.pruned,
+            environment=site.facts,
+            pruned=site.pruned,
             notify=progress.tell,
             created=folder.created(),
             target_loss=suite.target_loss,
@@ -86,21 +91,57 @@ def _resumed(prepared: Prepared, results: Path) -> RunFolder:
     )
 
 
-def _launcher(name: str) -> Launcher:
-    launcher: Launcher = registry.load("launchers", name)()
+def _launcher(cluster: Cluster) -> Launcher:
+    launcher: Launcher = registry.load("launchers", cluster.launcher).of(cluster)
     return launcher
 
 
-def _place(suite: Suite) -> Place:
-    cores = environment.host_cores()
-    accelerator = environment.accelerator(suite.cluster.accelerator)
+@dataclass(frozen=True)
+class Site:
+    """What the hosts of a run turned out to be, and which cases can run there."""
+
+    place: Place
+    facts: dict[str, Any]
+    cases: list[Case]
+    pruned: list[Pruned]
+
+
+def _site(prepared: Prepared, launcher: Launcher) -> Site:
+    """The hosts that the launcher offers, asked now. Raises LaunchError where they do not answer."""
+    suite = prepared.suite
+    most_hosts = max((case.hosts for case in prepared.cases), default=1)
+    offer = launcher.offer(suite.cluster, most_hosts) or _own_offer(suite.cluster)
+    cases, pruned = prepared.cases, prepared.pruned
+    if launcher.elsewhere:
+        machine = Machine(offer.cores, offer.gpus, offer.tpus, offer.kind, suite.cluster.cores_per_device or 1)
+        cases, refused = pruning.prune(cases, machine, suite.cluster.launcher)
+        pruned = [*pruned, *refused]
+    each = launcher.environments()
+    facts = {**each[0], "hosts": _differing(each)} if each else environment.capture()
+    return Site(_place(suite, offer), facts, cases, pruned)
+
+
+def _own_offer(cluster: Cluster) -> Offer:
+    machine = environment.machine(cluster)
+    return Offer(machine.cores, machine.gpus or 0, machine.kind, machine.tpus or 0)
+
+
+def _differing(each: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """What each host's environment says otherwise than the first host's, by its top keys; the whole would repeat it."""
+    return [
+        {key: value for key, value in facts.items() if key == "host" or value != each[0].get(key)} for facts in each
+    ]
+
+
+def _place(suite: Suite, offer: Offer) -> Place:
     launcher: type[Launcher] = registry.load("launchers", suite.cluster.launcher)
+    cores = environment.host_cores() if not launcher.elsewhere else list(range(offer.cores))
     # Fixed by the whole suite, not by what --only leaves of it: a case must have the same cores whenever it is run.
     each = [(launcher.cores_of_a_host(case, len(cores)), -(-case.devices // case.hosts)) for case in suite.cases]
     fitting = [default_cores_per_device(of_host, devices) for of_host, devices in each if devices <= of_host]
     per_device = suite.cluster.cores_per_device or min(fitting, default=len(cores))
-    gpus = environment.visible_gpus() if accelerator == "gpu" else []
-    return Place(host_cores=cores, cores_per_device=per_device, accelerator=accelerator, visible_gpus=gpus)
+    gpus = environment.visible_gpus() if offer.kind == "gpu" and not launcher.elsewhere else []
+    return Place(host_cores=cores, cores_per_device=per_device, accelerator=offer.kind, visible_gpus=gpus)
 
 
 def _sample(case: Case, results: Path) -> Path | None:

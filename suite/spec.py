@@ -6,17 +6,18 @@ Everything here is data; expansion is in matrix.py, pruning in pruning.py, readi
 import hashlib
 import json
 import re
-from typing import Annotated, Any, Literal, Self, get_args
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
+from tfscale.suite.cluster import Cluster
+from tfscale.suite.document import Document
 from tfscale.suite.topology import Order, Topology
 
 Precision = Literal["float32", "tf32", "mixed_bfloat16", "mixed_float16"]
 Xla = Literal["none", "cluster", "auto"]
 Collective = Literal["auto", "ring", "nccl"]
 Transport = Literal["auto", "tcp", "rdma", "gdr"]
-Accelerator = Literal["auto", "cpu", "gpu", "tpu"]
 ScalingMode = Literal["weak", "strong", "accumulated"]
 
 ENV_ALLOWED_PREFIXES = (
@@ -46,31 +47,6 @@ def recordable(name: str) -> bool:
     """Whether a variable may be set by a suite and may stand in a record: ours to know, and no secret by its name."""
     known = name.startswith(ENV_ALLOWED_PREFIXES) and not name.startswith(_FOREIGN)
     return known and not _SECRET.search(name) and bool(re.fullmatch(r"[A-Z][A-Z0-9_]*", name))
-
-
-def _parts(annotation: Any) -> list[Any]:
-    """Types and words that an annotation allows: unions, literals and what carries metadata taken apart."""
-    inner = get_args(annotation)
-    return [part for each in inner for part in _parts(each)] if inner else [annotation]
-
-
-class Document(BaseModel):
-    """Base of everything a suite file may hold: immutable, and an unknown key is an error."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    @model_validator(mode="before")
-    @classmethod
-    def _numbers_are_numbers(cls, data: Any) -> Any:
-        # A number of devices that YAML read as `true` or as a word is a mistake of the writer, not a 1.
-        for name, value in data.items() if isinstance(data, dict) else ():
-            if isinstance(value, bool | str) and name in cls.model_fields:
-                kinds = _parts(cls.model_fields[name].annotation)
-                if isinstance(value, str) and value in kinds:
-                    continue
-                if (int in kinds or float in kinds) and (isinstance(value, bool) or float not in kinds):
-                    raise ValueError(f"{name}: got {value!r}, a {type(value).__name__}: a plain number is wanted")
-        return data
 
 
 class Input(Document):
@@ -128,7 +104,7 @@ class Case(Document):
     recompute: bool = False
     steps_per_call: int = Field(default=1, ge=1)
     input: Input = Input()
-    env: dict[str, str] = {}
+    env: dict[str, str] = Field(default_factory=dict)
     learning_rate_rule: Literal["none", "linear", "sqrt"] = "none"
     seed: int = Field(default=0, ge=0)
 
@@ -286,7 +262,7 @@ class Profile(Document):
     steps: int = Field(default=10, ge=1, le=1000)
     warm_up_steps: int = Field(default=10, ge=1)
     retries: int = Field(default=3, ge=0)
-    only: dict[str, Any] = {}
+    only: dict[str, Any] = Field(default_factory=dict)
     """Profile only the first case of each distinct workload that has these axis values; empty: every case."""
 
 
@@ -311,19 +287,6 @@ class TargetLoss(Document):
         if self.smoothing > self.steps:
             raise ValueError(f"smoothing: {self.smoothing} steps cannot be averaged within the first {self.steps}")
         return self
-
-
-class Cluster(Document):
-    """Where ranks run; `tfscale list launchers` names what starts them."""
-
-    launcher: str = "local"
-    topology: Topology | str | None = None
-    """The network of every case that does not name its own: described, or a file's name."""
-    accelerator: Accelerator = "auto"
-    """auto: GPUs where the driver shows some and the installed TensorFlow is not the CPU-only build, else CPU cores."""
-    hosts: list[str] = []
-    cores_per_device: int | None = Field(default=None, ge=1)
-    """Cores of one CPU device; default: cores of the host / most devices that any case puts on a host."""
 
 
 MONITORS = ("host", "network", "rdma", "nvml")

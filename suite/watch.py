@@ -66,7 +66,7 @@ class _Watch:
         self._views = [RankView(plan, leads=plan.rank in leads) for plan in plans]
         self._readers = [EventReader(Path(plan.directory)) for plan in plans]
         self._launched_s = time.perf_counter()
-        self._oom_kills = procfs.oom_kills()
+        self._oom_kills = job.oom_kills()
 
     def run(self, settle_s: float, leave_s: float) -> Outcome:
         while True:
@@ -78,7 +78,7 @@ class _Watch:
                 # What settled may be a good end after all: a result that was on its way, or a server told to leave.
                 if all(view.finished for view in self._views if view.leads):
                     return self._leave(leave_s)
-                blame = cause(self._evidence(), procfs.oom_kills() > self._oom_kills)
+                blame = cause(self._evidence(), self._job.oom_kills() > self._oom_kills)
                 assert blame is not None  # some rank has an error or an exit code, or the wait would go on
                 return self._failed(blame)
             if blame := overdue(self._views, self._launched_s, time.perf_counter()):

@@ -51,8 +51,7 @@ def test_a_coordinator_is_the_chief_of_its_cluster() -> None:
 
 def test_gpus_are_handed_out_once() -> None:
     layouts = [RankLayout("worker", i, 0, 2, 2 * i) for i in range(2)] + [RankLayout("ps", 0, 0, 0, 0)]
-    place = Place([], 0, accelerator="gpu", visible_gpus=["3", "4", "6", "7"])
-    shown = [_devices_shown(layouts, rank, place)["CUDA_VISIBLE_DEVICES"] for rank in range(3)]
+    shown = [_devices_shown(layouts, rank, "gpu", ["3", "4", "6", "7"])["CUDA_VISIBLE_DEVICES"] for rank in range(3)]
     assert shown == ["3,4", "6,7", "-1"]
     with pytest.raises(ValueError, match="needs 2 GPUs"):
-        _devices_shown(layouts, 1, Place([], 0, accelerator="gpu", visible_gpus=["3", "4", "6"]))
+        _devices_shown(layouts, 1, "gpu", ["3", "4", "6"])

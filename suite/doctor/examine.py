@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from tfscale.suite import environment
+from tfscale.suite.cluster import Cluster
 from tfscale.suite.doctor import reading, trials
 from tfscale.suite.doctor.fabric import fabric
 from tfscale.suite.doctor.findings import Examination, Finding
@@ -13,7 +14,6 @@ from tfscale.suite.plan import default_cores_per_device
 from tfscale.suite.planner import Place
 from tfscale.suite.preparing import prepare
 from tfscale.suite.sources.base import Sources
-from tfscale.suite.spec import Cluster
 from tfscale.suite.strategies.base import Machine
 
 BUDGET_S = 25.0

@@ -5,9 +5,9 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Literal
 
+from tfscale.suite.cluster import Accelerator, Cluster
 from tfscale.suite.environment import cards
 from tfscale.suite.sources.nvml import Nvml
-from tfscale.suite.spec import Accelerator, Cluster
 from tfscale.suite.strategies.base import Machine
 
 
