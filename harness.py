@@ -37,6 +37,9 @@ def run(
     ],
     results: Results = Path("results"),
     launcher: Annotated[str | None, typer.Option(help="How ranks start; overrides cluster.launcher.")] = None,
+    hosts: Annotated[
+        str | None, typer.Option(help="Hosts, separated by commas; overrides cluster.hosts (launcher ssh).")
+    ] = None,
     only: Annotated[
         str | None, typer.Option(help="Run only cases that match, e.g. 'devices>=2,precision=float32'.")
     ] = None,
@@ -59,7 +62,7 @@ def run(
     from tfscale.suite import preparing
 
     try:
-        plan = preparing.prepare(suite, expression=only, trials=trials, launcher=launcher)
+        plan = preparing.prepare(suite, expression=only, trials=trials, launcher=launcher, hosts=hosts)
     except (ValueError, OSError) as error:
         raise fail(str(error)) from error
     if dry_run:
@@ -69,13 +72,20 @@ def run(
             display.dry_run(plan.suite, plan.cases, plan.pruned, plan.device_hours, len(plan.needed), display.out)
         return
     from tfscale.suite import running
+    from tfscale.suite.launchers.errors import LaunchError
 
+    told = (("--trials", trials), ("--launcher", launcher), ("--hosts", hosts))
+    overrides = {option: str(value) for option, value in told if value}
     try:
-        overrides = {option: str(value) for option, value in (("--trials", trials), ("--launcher", launcher)) if value}
+        passed = {**overrides, **({"--report": str(report.resolve())} if report else {})}
+        submitted = running.hand_over(plan, catalogue.find_suite(suite), results, only=only, options=passed)
+        if submitted is not None:
+            _tell_submitted(submitted.scheduler, submitted.job, results, as_json)
+            return
         finished, folder = running.run(plan, results, resume=resume, overrides=overrides)
     except running.NothingToResumeError as error:
         raise fail(str(error)) from error
-    except OSError as error:
+    except (OSError, LaunchError) as error:
         raise fail(str(error), FAILED) from error
     if as_json:
         answer(finished.model_dump(mode="json", by_alias=True))
@@ -88,6 +98,13 @@ def run(
     if not as_json:
         display.out.print(f"report: {page}", soft_wrap=True, highlight=False)
     raise typer.Exit(running.exit_code(finished))
+
+
+def _tell_submitted(scheduler: str, job: str, results: Path, as_json: bool) -> None:
+    if as_json:
+        answer({"schema": "tfscale.submitted/1", "scheduler": scheduler, "job": job, "results": str(results.resolve())})
+    else:
+        display.out.print(f"{scheduler} job {job} will run it; results: {results}", soft_wrap=True, highlight=False)
 
 
 @app.command()

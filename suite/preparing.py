@@ -5,7 +5,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pydantic import ValidationError
+
 from tfscale.suite import catalogue, environment, only, pruning, registry, suitefile, trainings
+from tfscale.suite.cluster import Cluster
 from tfscale.suite.launchers.base import Launcher
 from tfscale.suite.record import Pruned
 from tfscale.suite.spec import Case, Suite
@@ -43,7 +46,9 @@ class Prepared:
         }
 
 
-def prepare(name: str, *, expression: str | None, trials: int | None, launcher: str | None) -> Prepared:
+def prepare(
+    name: str, *, expression: str | None, trials: int | None, launcher: str | None, hosts: str | None = None
+) -> Prepared:
     """Read, filter and prune the suite `name` (a file or a ready suite). ValueError or OSError says what is wrong."""
     path = catalogue.find_suite(name)
     suite = suitefile.read(path)
@@ -51,8 +56,7 @@ def prepare(name: str, *, expression: str | None, trials: int | None, launcher: 
         most = max(trials, suite.measure.max_trials or 0) if suite.measure.max_trials else None
         measure = suite.measure.model_copy(update={"trials": trials, "max_trials": most})
         suite = suite.model_copy(update={"measure": measure})
-    if launcher is not None:
-        suite = suite.model_copy(update={"cluster": suite.cluster.model_copy(update={"launcher": launcher})})
+    suite = suite.model_copy(update={"cluster": _placed(suite.cluster, launcher, hosts)})
     registry.check("launchers", suite.cluster.launcher)
     chosen = _chosen(suite.cases, expression)
     kind: type[Launcher] = registry.load("launchers", suite.cluster.launcher)
@@ -62,6 +66,17 @@ def prepare(name: str, *, expression: str | None, trials: int | None, launcher: 
         cases, pruned = pruning.prune(chosen, environment.machine(suite.cluster), suite.cluster.launcher)
     _check_data(cases)
     return Prepared(suite, path.read_text(encoding="utf-8"), cases, pruned)
+
+
+def _placed(cluster: Cluster, launcher: str | None, hosts: str | None) -> Cluster:
+    """`cluster` with what the command line says otherwise. Raises ValueError."""
+    told = {"launcher": launcher} if launcher is not None else {}
+    if hosts is None:
+        return cluster.model_copy(update=told)
+    try:
+        return Cluster.model_validate({**cluster.model_dump(), "hosts_file": None, "hosts": hosts, **told})
+    except ValidationError as error:
+        raise ValueError(f"--hosts {hosts!r}: {error.errors()[0]['msg'].removeprefix('Value error, ')}") from error
 
 
 def _check_data(cases: Sequence[Case]) -> None:

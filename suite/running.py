@@ -1,6 +1,7 @@
 """From a prepared suite to a finished run: what `tfscale run` does between parsing and printing."""
 
-from collections.abc import Sequence
+import sys
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,7 +13,7 @@ from tfscale.suite import environment, pruning, registry, workload
 from tfscale.suite.cluster import Cluster
 from tfscale.suite.engine import Sweep
 from tfscale.suite.launch import Bench
-from tfscale.suite.launchers.base import Launcher, Offer
+from tfscale.suite.launchers.base import HandedOver, Launcher, Offer, Submitted
 from tfscale.suite.plan import default_cores_per_device
 from tfscale.suite.planner import Place
 from tfscale.suite.preparing import Prepared
@@ -74,6 +75,27 @@ def run(prepared: Prepared, results: Path, *, resume: bool, overrides: dict[str,
         )
         with sweep.interrupt:
             return sweep.run(), folder.path
+
+
+def hand_over(
+    prepared: Prepared, suite: Path, results: Path, *, only: str | None, options: Mapping[str, str]
+) -> Submitted | None:
+    """Give the run to the scheduler that its launcher belongs to, where it is not within its turn already.
+
+    `suite` is its file, `options` what the command that a scheduler starts must repeat. Raises LaunchError.
+    """
+    kind: type[Launcher] = registry.load("launchers", prepared.suite.cluster.launcher)
+    words = [word for option in options.items() for word in option]
+    command = [sys.executable, "-m", "tfscale.harness", "run", str(suite.resolve()), *words]
+    run = HandedOver(
+        name=prepared.suite.name,
+        command=command,
+        only=only,
+        results=results.resolve(),
+        most_hosts=max((case.hosts for case in prepared.cases), default=1),
+        case_ids=[case.id for case in prepared.cases],
+    )
+    return kind.hand_over(prepared.suite.cluster, run) if prepared.cases else None
 
 
 def _resumed(prepared: Prepared, results: Path) -> RunFolder:

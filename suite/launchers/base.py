@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
 from tfscale.suite.cluster import Cluster
@@ -56,6 +57,29 @@ class Offer:
     tpus: int = 0
 
 
+@dataclass(frozen=True)
+class HandedOver:
+    """A run that a scheduler is to start where its ranks will be."""
+
+    name: str
+    """Of the suite."""
+    command: Sequence[str]
+    """Runs it, all but `--results` and `--only`."""
+    only: str | None
+    """Which cases of the suite."""
+    results: Path
+    most_hosts: int
+    case_ids: Sequence[str]
+
+
+@dataclass(frozen=True)
+class Submitted:
+    """A run that is a scheduler's now."""
+
+    scheduler: str
+    job: str
+
+
 class Launcher(ABC):
     """Starts ranks. Use as a context manager: leaving it ends whatever it keeps running between jobs."""
 
@@ -67,6 +91,11 @@ class Launcher(ABC):
     def of(cls, cluster: Cluster) -> Self:
         """The launcher as a suite's `cluster` describes it. Raises ValueError where that is not enough."""
         return cls()
+
+    @classmethod
+    def hand_over(cls, cluster: Cluster, run: HandedOver) -> Submitted | None:
+        """Give the whole run to a scheduler; None: it is run here and now. Raises LaunchError where it is refused."""
+        return None
 
     @classmethod
     def refuses(cls, case: Case) -> str | None:

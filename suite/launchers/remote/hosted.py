@@ -1,5 +1,6 @@
 """What an agent does when it is asked: facts, ports, preflight, and the jobs of its host."""
 
+import errno
 import os
 import shutil
 import socket
@@ -129,7 +130,8 @@ class Hosted:
         try:
             self._listeners = network.Listeners([(address, port) for address, port in request["endpoints"]])
         except OSError as error:
-            raise PortTakenError(str(error)) from error
+            kind = PortTakenError if error.errno == errno.EADDRINUSE else LaunchError
+            raise kind(str(error.strerror)) from error
         return {}
 
     def _do_reach(self, request: dict[str, Any]) -> dict[str, Any]:

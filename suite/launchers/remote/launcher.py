@@ -157,12 +157,19 @@ class RemoteLauncher(Launcher):
         marker = _marker(Path(plans[0].trial_directory))
         for plan in plans:
             Path(plan.directory).mkdir(parents=True, exist_ok=True)
+        try:
+            self._ask_to_start(hosts, documents, marker, job)
+        finally:
+            Path(marker["path"]).unlink(missing_ok=True)
+
+    def _ask_to_start(
+        self, hosts: dict[int, Connected], documents: dict[int, list[Any]], marker: dict[str, str], job: RemoteJob
+    ) -> None:
         _all([hosts[n].link.send("warm", plans=documents[n]) for n in hosts], START_S)
         common = {"job": job.number, "marker": marker, "shared": self.cluster.shared_disk}
         asked = [hosts[n].link.send("start", plans=documents[n], **common) for n in hosts]
         for number, answer in zip(hosts, _all(asked, START_S), strict=True):
             job.begun(hosts[number].link, answer["oom_kills"])
-        Path(marker["path"]).unlink(missing_ok=True)
 
     def _free_ports(self, host: Connected, count: int) -> list[int]:
         """Ports that are free on the host, and not promised to another host of the same network."""

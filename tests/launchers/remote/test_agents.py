@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "toy"))
-import pipes
 import toy_bench as toy
+import toy_hosts
 
 from tfscale.suite.launch import Bench, launch
 from tfscale.suite.launchers import ports, procfs
@@ -27,33 +27,22 @@ pytestmark = pytest.mark.system
 
 
 @pytest.fixture(params=[True, False], ids=["shared", "apart"])
-def hosts(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[pipes.PipeLauncher]:
+def hosts(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[toy_hosts.PipeLauncher]:
     toy.use(monkeypatch)
-    with pipes.launcher(shared_disk=request.param) as launcher:
+    with toy_hosts.launcher(shared_disk=request.param) as launcher:
         yield launcher
 
 
-def run(launcher: pipes.PipeLauncher, preset: str, folder: Path, **axes: Any) -> tuple[list[RankPlan], Outcome, float]:
+def run(
+    launcher: toy_hosts.PipeLauncher, preset: str, folder: Path, **axes: Any
+) -> tuple[list[RankPlan], Outcome, float]:
     bench = Bench(launcher, toy.PLACE, toy.QUICK, strategy_of=lambda case: toy.Spread())
     begun = time.monotonic()
     launched = launch(bench, toy.case(preset, hosts=2, **axes), 0, folder, "timed", lambda *_: None, lambda: False)
     return launched.plans, launched.outcome, time.monotonic() - begun
 
 
-def agents() -> set[int]:
-    """Living agents of this machine."""
-    found = set()
-    for entry in procfs.PROC.iterdir():
-        try:
-            words = (entry / "cmdline").read_bytes().split(b"\0") if entry.name.isdigit() else []
-        except OSError:
-            continue
-        if b"tfscale.suite.launchers.agent" in words:
-            found.add(int(entry.name))
-    return found
-
-
-def test_what_ranks_write_is_there_when_they_have_said_so(hosts: pipes.PipeLauncher, tmp_path: Path) -> None:
+def test_what_ranks_write_is_there_when_they_have_said_so(hosts: toy_hosts.PipeLauncher, tmp_path: Path) -> None:
     plans, outcome, _ = run(hosts, "good", tmp_path)
     assert outcome == Outcome(None)
     assert [plan.host for plan in plans] == [0, 1]
@@ -64,7 +53,7 @@ def test_what_ranks_write_is_there_when_they_have_said_so(hosts: pipes.PipeLaunc
         assert "is done" in (Path(plan.directory) / "log.txt").read_text()
         clock = json.loads((Path(plan.directory) / "clock.json").read_text())
         assert clock["monotonic_offset_ns"] == clock["monotonic_bound_ns"] == 0.0  # one machine, one clock
-    assert not [name for name in os.listdir(tmp_path) if name.startswith(".")]
+    assert not [path for path in tmp_path.iterdir() if path.name.startswith(".")]
 
 
 FAULTS = {
@@ -78,7 +67,7 @@ FAULTS = {
 
 @pytest.mark.parametrize("preset", FAULTS)
 def test_a_fault_ends_in_its_class_on_the_host_of_its_rank(
-    preset: str, hosts: pipes.PipeLauncher, tmp_path: Path
+    preset: str, hosts: toy_hosts.PipeLauncher, tmp_path: Path
 ) -> None:
     plans, outcome, seconds = run(hosts, preset, tmp_path)
     classification, rank, words = FAULTS[preset]
@@ -93,11 +82,9 @@ def test_a_fault_ends_in_its_class_on_the_host_of_its_rank(
         assert outcome.stacks is not None
 
 
-def test_a_host_that_dies_is_named_and_called_again(hosts: pipes.PipeLauncher, tmp_path: Path) -> None:
+def test_a_host_that_dies_is_named_and_called_again(hosts: toy_hosts.PipeLauncher, tmp_path: Path) -> None:
     run(hosts, "good", tmp_path / "before")
     victim = hosts._hosts[1].facts["pid"]
-    plans = hosts.hosts(toy.case("good", hosts=2))
-    assert len(plans) == 2
     bench = Bench(hosts, toy.PLACE, toy.QUICK, strategy_of=lambda case: toy.Spread())
 
     def kill(rank: int, event: dict[str, Any]) -> None:
@@ -115,7 +102,7 @@ def test_a_host_that_dies_is_named_and_called_again(hosts: pipes.PipeLauncher, t
 def test_a_silent_host_is_lost_and_is_not_waited_for(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A stopped agent is as a cut cable: no reset, no end of file."""
     toy.use(monkeypatch)
-    with pipes.launcher(silence_s=3.0) as hosts:
+    with toy_hosts.launcher(silence_s=3.0) as hosts:
         run(hosts, "good", tmp_path / "before")
         victim = hosts._hosts[1].facts["pid"]
         bench = Bench(hosts, toy.PLACE, toy.QUICK.model_copy(update={"step_s": 60}), strategy_of=lambda c: toy.Spread())
@@ -128,32 +115,26 @@ def test_a_silent_host_is_lost_and_is_not_waited_for(monkeypatch: pytest.MonkeyP
         failure = launched.outcome.failure
         assert failure is not None and failure.classification == "lost_rank"
         assert "host host1 is lost: nothing was heard of it for 3 s" in failure.reason
-    deadline = time.monotonic() + 10
-    while victim in agents() and time.monotonic() < deadline:
-        time.sleep(0.1)
-    assert victim not in agents()
+    toy_hosts.assert_gone({victim}, within_s=10)
 
 
 def test_agents_end_with_their_input(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     toy.use(monkeypatch)
-    with pipes.launcher() as hosts:
+    with toy_hosts.launcher() as hosts:
         run(hosts, "good", tmp_path)
         pids = [host.facts["pid"] for host in hosts._hosts]
-        assert set(pids) <= agents()
-    deadline = time.monotonic() + 10
-    while set(pids) & agents() and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert not set(pids) & agents()
+        assert set(pids) <= toy_hosts.agents()
+    toy_hosts.assert_gone(set(pids), within_s=10)
 
 
-def test_more_hosts_than_there_are(hosts: pipes.PipeLauncher) -> None:
+def test_more_hosts_than_there_are(hosts: toy_hosts.PipeLauncher) -> None:
     with pytest.raises(LaunchError, match=r"3 hosts are needed, and launcher pipes has 2 \(host0, host1\)"):
         hosts.hosts(toy.case("good", devices=3, hosts=3))
 
 
 def test_an_agent_that_cannot_start_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
     toy.use(monkeypatch)
-    with pipes.launcher() as hosts:
+    with toy_hosts.launcher() as hosts:
         hosts.before = [[], [sys.executable, "-c", "import sys; sys.exit('no such image')"]]
         with pytest.raises(LaunchError, match=r"host host1 is lost: .*no such image"):
             hosts.hosts(toy.case("good", hosts=2))
