@@ -16,6 +16,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from jobset_schema import JOB_SET
 
 from tfscale.suite import rendering, suitefile
+from tfscale.suite.cluster import Cluster
 from tfscale.suite.launchers.kubernetes import objects
 from tfscale.suite.launchers.kubernetes.render import render
 from tfscale.suite.rendering import Rendered, Wanted
@@ -89,7 +90,8 @@ def container(found: Rendered, name: str) -> Any:
     return only
 
 
-ALL = [rendered(), rendered(EVERYTHING, cluster={"accelerator": "gpu"}), tpu()]
+LEAST = wanted()
+ALL = [render(LEAST), rendered(EVERYTHING, cluster={"accelerator": "gpu"}), tpu()]
 IDS = ["least", "everything", "tpu"]
 
 
@@ -312,11 +314,9 @@ def test_text_that_some_reader_of_yaml_takes_for_something_else_is_quoted(text: 
 
 @given(st.text(st.characters(exclude_categories=["Cs"])))
 def test_any_text_comes_back_as_it_was_and_makes_no_key(text: str) -> None:
-    settings = {**NEEDED, "pod_annotations": {"a": text}}
+    cluster = Cluster.model_validate({"kubernetes": {**NEEDED, "pod_annotations": {"a": text}}})
     asked = Wanted(
-        suite=wanted().suite.model_copy(
-            update={"cluster": type(wanted().suite.cluster).model_validate({"kubernetes": settings})}
-        ),
+        suite=LEAST.suite.model_copy(update={"cluster": cluster}),
         document={"name": "two", "description": text},
         path="suite.yaml",
         options=("--only", text),
