@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from tfscale.suite import catalogue, display
-from tfscale.suite.commandline import bench, machine
+from tfscale.suite.commandline import bench, machine, placing
 from tfscale.suite.commandline.common import FAILED, FINDING, GOOD, Json, answer, fail
 from tfscale.suite.display import err
 
@@ -50,6 +50,9 @@ def run(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print the cases, the pruned ones and the device-hours.")
     ] = False,
+    render: Annotated[
+        bool, typer.Option("--render", help="Print what starts the run elsewhere (kubernetes, tpu_vm); start nothing.")
+    ] = False,
     report: Annotated[
         Path | None, typer.Option("--report", "-o", help="Where the report goes (default: in the run folder).")
     ] = None,
@@ -59,6 +62,9 @@ def run(
 
     Example: tfscale run suites/quick.yaml --results results
     """
+    if render:
+        placing.render(suite, launcher, only, trials, resume, as_json)
+        return
     from tfscale.suite import preparing
 
     try:

@@ -6,6 +6,8 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, StringConstraints, field_validator, model_validator
 
 from tfscale.suite.document import Document
+from tfscale.suite.launchers.kubernetes.settings import Kubernetes
+from tfscale.suite.launchers.tpu_vm.settings import TpuVm
 from tfscale.suite.topology import Topology
 
 Accelerator = Literal["auto", "cpu", "gpu", "tpu"]
@@ -114,6 +116,8 @@ class Cluster(Document):
     """Further options of ssh, such as `[-F, cluster.ssh]`."""
     slurm: Slurm = Slurm()
     mpi: Mpi = Mpi()
+    kubernetes: Kubernetes | None = None
+    tpu_vm: TpuVm | None = None
 
     @field_validator("hosts", mode="before")
     @classmethod

@@ -56,7 +56,11 @@ def plan_launch(
     """
     layouts = strategy.layout(case)
     hosts = hosts or [Host()] * case.hosts
-    cores = cores_of(layouts, [list(host.cores) or place.host_cores for host in hosts], place.cores_per_device)
+    of_hosts = [list(host.cores) or place.host_cores for host in hosts]
+    if place.accelerator == "tpu":  # its one rank computes elsewhere, also on cores of hosts that are not counted here
+        cores = [of_hosts[layout.host] for layout in layouts]
+    else:
+        cores = cores_of(layouts, of_hosts, place.cores_per_device)
     cluster = cluster_of(layouts, strategy, place.ports, hosts)
     gpus = [list(host.gpus) if host.gpus is not None else place.visible_gpus for host in hosts]
     racks = racks_of(case, layouts)

@@ -58,7 +58,7 @@ def prepare(
         suite = suite.model_copy(update={"measure": measure})
     suite = suite.model_copy(update={"cluster": _placed(suite.cluster, launcher, hosts)})
     registry.check("launchers", suite.cluster.launcher)
-    chosen = _chosen(suite.cases, expression)
+    chosen = suite.cases if expression is None else only.chosen(suite.cases, expression)
     kind: type[Launcher] = registry.load("launchers", suite.cluster.launcher)
     if kind.elsewhere:  # what the hosts have is known when they are asked, as the run begins
         cases, pruned = pruning.prune_unseen(chosen, suite.cluster.launcher)
@@ -86,13 +86,3 @@ def _check_data(cases: Sequence[Case]) -> None:
                 f"input.path {case.input.path!r} of case {case.title} is no folder here; `tfscale data make "
                 f"{case.workload} --from PATH --out {case.input.path}` builds it"
             )
-
-
-def _chosen(cases: Sequence[Case], expression: str | None) -> list[Case]:
-    if expression is None:
-        return list(cases)
-    keep = only.parse(expression)
-    chosen = [case for case in cases if keep(case)]
-    if not chosen:
-        raise only.OnlyError(f"--only {expression!r}: no case of {len(cases)} matches (see --dry-run for the cases)")
-    return chosen

@@ -56,7 +56,7 @@ def refusal(case: Case, machine: Machine, launcher: str) -> str | None:
 def _hardware(case: Case, machine: Machine, launcher: str) -> str | None:
     if machine.kind == "gpu" and not machine.gpus:
         return "cluster.accelerator is gpu, and no GPU is visible here"
-    if machine.kind == "tpu" and not machine.tpus:
+    if machine.kind == "tpu" and machine.tpus == 0:
         return "cluster.accelerator is tpu, and there is no TPU here"
     if machine.kind == "tpu" and case.strategy != "tpu":
         return f"{case.strategy} on a TPU: only the strategy tpu runs there"
@@ -67,7 +67,7 @@ def _hardware(case: Case, machine: Machine, launcher: str) -> str | None:
         return f"{per_host} devices a host, and there are {machine.gpus} GPUs" if per_host > machine.gpus else None
     placing: type[Launcher] = registry.load("launchers", launcher)
     cores = placing.cores_of_a_host(case, machine.cores)
-    if not machine.tpus and per_host * machine.cores_per_device > cores:
+    if machine.kind != "tpu" and per_host * machine.cores_per_device > cores:
         each = "a core" if machine.cores_per_device == 1 else f"{machine.cores_per_device} cores"
         return f"{per_host} CPU devices a host need {each} each, and there are {cores}"
     return None

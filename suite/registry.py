@@ -17,6 +17,7 @@ GROUPS = (
     "strategies",
     "exchanges",
     "launchers",
+    "renderers",
     "readers",
     "monitors",
     "checks",

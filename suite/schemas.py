@@ -21,6 +21,8 @@ from tfscale.suite.record import (
     Record,
     Run,
 )
+from tfscale.suite.rendering import SCHEMA as RENDERED_SCHEMA
+from tfscale.suite.rendering import Rendered
 
 MODELS: dict[str, type[BaseModel]] = {
     TRACE_SCHEMA: TraceShape,
@@ -32,6 +34,7 @@ MODELS: dict[str, type[BaseModel]] = {
     "tfscale.environment_diff/1": Diff,
     DOCTOR_SCHEMA: Examination,
     COLLECTIVES_SCHEMA: BenchCollectives,
+    RENDERED_SCHEMA: Rendered,
 }
 
 

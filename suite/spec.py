@@ -49,6 +49,19 @@ def recordable(name: str) -> bool:
     return known and not _SECRET.search(name) and bool(re.fullmatch(r"[A-Z][A-Z0-9_]*", name))
 
 
+def checked_variables(env: dict[str, str]) -> dict[str, str]:
+    """`env` as it is. Raises ValueError where a suite may not set one of these variables."""
+    for name, value in env.items():
+        if not recordable(name):
+            allowed = ", ".join(prefix + "*" for prefix in ENV_ALLOWED_PREFIXES)
+            raise ValueError(
+                f"variable {name!r} may not be set by a suite (allowed: {allowed}; no TF_CONFIG, no secret)"
+            )
+        if "\0" in value:
+            raise ValueError(f"variable {name!r} has a value with a NUL character")
+    return env
+
+
 class Input(Document):
     """Where batches come from. A bare word in YAML (`input: files`) means `{kind: that word}`."""
 
@@ -126,15 +139,7 @@ class Case(Document):
     @field_validator("env")
     @classmethod
     def _only_allowed_variables(cls, env: dict[str, str]) -> dict[str, str]:
-        for name, value in env.items():
-            if not recordable(name):
-                allowed = ", ".join(prefix + "*" for prefix in ENV_ALLOWED_PREFIXES)
-                raise ValueError(
-                    f"variable {name!r} may not be set by a suite (allowed: {allowed}; no TF_CONFIG, no secret)"
-                )
-            if "\0" in value:
-                raise ValueError(f"variable {name!r} has a value with a NUL character")
-        return env
+        return checked_variables(env)
 
     @model_validator(mode="after")
     def _one_batch_is_named(self) -> Self:

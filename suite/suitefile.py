@@ -204,6 +204,8 @@ def explain(source: Source, path: tuple[str | int, ...], model: type[Document], 
     if first["type"] == "extra_forbidden":
         known = list(_owner(model, location[:-1]).model_fields)
         return source.error(where, unknown_key(str(location[-1]), known, name.rpartition(".")[0]))
+    if first["type"] == "missing":
+        return source.error(where, f"{name} is missing; {name.rpartition('.')[0] or 'the suite'} needs it")
     if first["type"] == "literal_error":
         return source.error(where, not_allowed(name, first["input"], allowed_values(model, location)))
     if first["type"] == "value_error":

@@ -28,6 +28,11 @@ def test_too_few_cores_are_an_error(tmp_path: Path) -> None:
         toy.plans(toy.case(devices=2), tmp_path, place=Place([0, 1, 2], 2))
 
 
+def test_the_rank_of_a_tpu_has_all_cores_of_its_host(tmp_path: Path) -> None:
+    plans = toy.plans(toy.case(devices=2), tmp_path, place=Place([0, 1, 2], 2, accelerator="tpu"))
+    assert [plan.cores for plan in plans] == [[0, 1, 2], [0, 1, 2]]
+
+
 def test_ranks_that_do_not_talk_have_no_cluster(tmp_path: Path) -> None:
     plans = toy.plans(toy.case(devices=2, strategy="Apart"), tmp_path)
     assert [plan.cluster for plan in plans] == [{}, {}]
