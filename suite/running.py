@@ -145,7 +145,7 @@ def _site(prepared: Prepared, launcher: Launcher) -> Site:
 
 def _own_offer(cluster: Cluster) -> Offer:
     machine = environment.machine(cluster)
-    return Offer(machine.cores, machine.gpus or 0, machine.kind, machine.tpus or 0)
+    return Offer(machine.cores, machine.gpus or 0, machine.kind, machine.tpus)
 
 
 def _differing(each: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -54,7 +54,8 @@ class Offer:
     cores: int
     gpus: int
     kind: Literal["cpu", "gpu", "tpu"]
-    tpus: int = 0
+    tpus: int | None = 0
+    """None where nobody knows."""
 
 
 @dataclass(frozen=True)

@@ -3,11 +3,13 @@
 Not a test module. Nothing of a Slurm that the machine may have is used or touched.
 """
 
+import json
 import os
 import secrets
 import shutil
 import socket
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -92,6 +94,32 @@ def cluster(
             except subprocess.TimeoutExpired:
                 daemon.kill()
                 daemon.wait()
+
+
+@contextmanager
+def allocated(variables: dict[str, str]) -> Iterator[dict[str, str]]:
+    """The variables of a shell within an allocation of two nodes of the cluster that `variables` find."""
+    show = (
+        "import os, json, sys; told = {k: v for k, v in os.environ.items() if k.startswith('SLURM')}; "
+        "print(json.dumps(told), flush=True); sys.stdin.read()"
+    )
+    command = ["salloc", "--quiet", "--nodes=2", "--exclusive", sys.executable, "-c", show]
+    shell = subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env={**os.environ, **variables}
+    )
+    assert shell.stdout is not None and shell.stdin is not None
+    try:
+        yield json.loads(shell.stdout.readline())
+    finally:
+        shell.stdin.close()
+        shell.wait(20)
+
+
+@contextmanager
+def allocation(folder: Path) -> Iterator[dict[str, str]]:
+    """A cluster of its own, and an allocation of its nodes."""
+    with cluster(folder) as variables, allocated(variables) as inside:
+        yield inside
 
 
 def _munge(folder: Path) -> subprocess.Popen[bytes]:

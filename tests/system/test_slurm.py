@@ -81,18 +81,8 @@ def test_a_run_is_submitted_and_its_records_name_the_job(array: bool, slurm: dic
 @pytest.fixture(scope="module")
 def allocation(slurm: dict[str, str]) -> Iterator[dict[str, str]]:
     """The variables of a shell within an allocation of both nodes."""
-    show = (
-        "import os, json, sys; told = {k: v for k, v in os.environ.items() if k.startswith('SLURM')}; "
-        "print(json.dumps(told), flush=True); sys.stdin.read()"
-    )
-    command = ["salloc", "--quiet", "--nodes=2", "--exclusive", sys.executable, "-c", show]
-    shell = subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env={**os.environ, **slurm}
-    )
-    assert shell.stdout is not None and shell.stdin is not None
-    yield json.loads(shell.stdout.readline())
-    shell.stdin.close()
-    shell.wait(20)
+    with slurm_cluster.allocated(slurm) as variables:
+        yield variables
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 import errno
 import os
+import re
 import shutil
 import socket
 import sys
@@ -197,7 +198,7 @@ class Hosted:
     def _rebased(self, plan: RankPlan, job: int) -> RankPlan:
         """The plan with folders of this host in place of the harness's."""
         if self._workspace is None:
-            self._workspace = Path(tempfile.mkdtemp(prefix="tfscale-agent-"))
+            self._workspace = workspace()
         trial = self._workspace / str(job)
         own = trial / f"rank{plan.rank}"
         own.mkdir(parents=True, exist_ok=True)
@@ -209,6 +210,19 @@ class Hosted:
                 "environment": {k: v.replace(plan.directory, str(own)) for k, v in plan.environment.items()},
             }
         )
+
+
+_WORKSPACE = re.compile(r"tfscale-agent-(\d+)-(\d+)-")
+
+
+def workspace(folder: Path | None = None) -> Path:
+    """A new folder for what ranks write here, named after this process; those of agents that were killed are removed."""
+    holder = folder or Path(tempfile.gettempdir())
+    for path in holder.glob("tfscale-agent-*"):
+        owner = _WORKSPACE.match(path.name)
+        if owner and path.stat().st_uid == os.getuid() and procfs.started(int(owner[1])) != int(owner[2]):
+            shutil.rmtree(path, ignore_errors=True)
+    return Path(tempfile.mkdtemp(prefix=f"tfscale-agent-{os.getpid()}-{procfs.started(os.getpid())}-", dir=holder))
 
 
 def _sees(marker: dict[str, str]) -> bool:

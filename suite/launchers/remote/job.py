@@ -1,6 +1,5 @@
 """The ranks of one launch over several hosts, as their agents tell of them."""
 
-import json
 import threading
 import time
 from collections.abc import Sequence
@@ -10,19 +9,15 @@ from pathlib import Path
 from typing import Any
 
 from tfscale.suite import events
+from tfscale.suite.hostclocks import HostClocks, write_clocks
 from tfscale.suite.launchers.base import Job
 from tfscale.suite.launchers.errors import LaunchError
 from tfscale.suite.launchers.parent import LOST
 from tfscale.suite.launchers.remote.link import Event, Link
 from tfscale.suite.launchers.remote.streaming import Copy, Piece
 from tfscale.suite.plan import RankPlan
-from tfscale.suite.rankfiles import write_atomic
 from tfscale.suite.timing.clock import ClockOffset
 
-CLOCK = "clock.json"
-"""In a rank's folder: how far its host's clocks are ahead of the harness's, and the most that this can be wrong.
-
-{offset_ns, bound_ns: of the wall clock; monotonic_offset_ns, monotonic_bound_ns: of the clock of the steps; pings}"""
 LOOK_S = 5.0
 """How long an agent may take to show a rank's state or stacks."""
 END_S = 25.0
@@ -121,13 +116,7 @@ class RemoteJob(Job):
             if offsets is None or not folder.is_dir():
                 continue
             monotonic, wall = offsets
-            told = {
-                "offset_ns": wall.offset_ns,
-                "bound_ns": wall.bound_ns,
-                "monotonic_offset_ns": monotonic.offset_ns,
-                "monotonic_bound_ns": monotonic.bound_ns,
-            }
-            write_atomic(folder / CLOCK, json.dumps(told).encode())
+            write_clocks(folder, HostClocks(monotonic, wall))
 
     def _look(self, what: str, rank: int) -> dict[str, Any]:
         placed = self._ranks[rank]
