@@ -250,6 +250,8 @@ class Measure(Document):
     first_step_s: float = Field(default=300.0, gt=0)
     step_s: float | None = Field(default=None, gt=0)
     """Deadline of a steady step; default max(30 s, 20 medians)."""
+    ptx_s: float = Field(default=2400.0, gt=0)
+    """Deadline of joining and of the first step where TensorFlow says that it compiles its kernels for this GPU first."""
     dropout: float | None = Field(default=None, ge=0, lt=1)
     exposed_share: float = Field(default=0.1, gt=0, lt=1)
     """Communication that `accumulation: auto` and `per_replica_batch: auto` leave exposed at most, of a step."""

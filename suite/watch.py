@@ -81,9 +81,17 @@ class _Watch:
                 blame = cause(self._evidence(), self._job.oom_kills() > self._oom_kills)
                 assert blame is not None  # some rank has an error or an exit code, or the wait would go on
                 return self._failed(blame)
-            if blame := overdue(self._views, self._launched_s, time.perf_counter()):
+            blame = overdue(self._views, self._launched_s, time.perf_counter())
+            if blame and not self._found_compiling():
                 return self._failed(self._frozen_first(blame))
             self._pause()
+
+    def _found_compiling(self) -> bool:
+        """Whether it shows only now that kernels are being compiled for a GPU: the deadlines are longer then."""
+        found = [view for view in self._views if not view.compiles_kernels and compiles_kernels(view.plan)]
+        for view in found:
+            view.compiles_kernels = True
+        return bool(found)
 
     def _look(self) -> None:
         if self._stop():
@@ -164,6 +172,20 @@ def _note(view: RankView, seconds: float) -> str | None:
         if view.exit_code
         else None
     )
+
+
+_COMPILES = b"jit-compiled from PTX"
+"""Of TensorFlow's warning where it has no kernels for a GPU's compute capability (gpu_device.cc)."""
+_HEAD_BYTES = 1024 * 1024
+
+
+def compiles_kernels(plan: RankPlan) -> bool:
+    """Whether a rank's log says that TensorFlow compiles its kernels for the GPU it found."""
+    try:
+        with (Path(plan.directory) / LOG).open("rb") as file:
+            return _COMPILES in file.read(_HEAD_BYTES)
+    except FileNotFoundError:
+        return False
 
 
 def log_tail(plan: RankPlan, lines: int = LOG_LINES) -> str:

@@ -170,6 +170,16 @@ def _hold(moment: str, plan: RankPlan, log: EventLog) -> None:
         time.sleep(600)
 
 
+def _compile_kernels(_: EventLog) -> None:
+    """What TensorFlow says, and then takes its time: longer than a first step may take otherwise."""
+    print(
+        "W0000 gpu_device.cc:2430] TensorFlow was not built with CUDA kernel binaries compatible with compute capability "
+        "12.0. CUDA kernels will be jit-compiled from PTX, which could take 30 minutes or longer.",
+        flush=True,
+    )
+    time.sleep(3)
+
+
 MISBEHAVIOURS: dict[str, Mischief] = {
     "killed": _at("step", lambda _: os.kill(os.getpid(), signal.SIGKILL)),
     "frozen": _at("step", lambda _: os.kill(os.getpid(), signal.SIGSTOP)),
@@ -177,6 +187,7 @@ MISBEHAVIOURS: dict[str, Mischief] = {
     "unjoined": _at("join", _sleep),
     "stuck": _at("first_step", _sleep),
     "silent": _hold,
+    "compiles": _at("first_step", _compile_kernels),
     "quits": _at("step", lambda _: sys.exit(9)),
     "leaves": _at("step", lambda _: sys.exit(0)),
     "memory": _at("first_step", _exhaust_memory),
