@@ -1,6 +1,7 @@
 """Plans: cores, addresses, devices, all consistent over the ranks of a launch."""
 
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -8,8 +9,10 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent / "toy"))
 import toy_bench as toy
 
+from tfscale.suite.launch import load_strategy
 from tfscale.suite.launchers.base import Host
-from tfscale.suite.planner import Place, _devices_shown, cluster_of
+from tfscale.suite.planner import Folders, Place, _devices_shown, cluster_of, plan_launch
+from tfscale.suite.spec import Case, Measure
 from tfscale.suite.strategies.base import RankLayout
 
 
@@ -60,3 +63,20 @@ def test_gpus_are_handed_out_once() -> None:
     assert shown == ["3,4", "6,7", "-1"]
     with pytest.raises(ValueError, match="needs 2 GPUs"):
         _devices_shown(layouts, 1, "gpu", ["3", "4", "6"])
+
+
+def test_a_thousand_ranks_are_planned_in_a_second() -> None:
+    case = Case(
+        workload="bert", preset="tiny", strategy="multi_worker_mirrored", devices=1024, hosts=128, per_replica_batch=1
+    ).with_values(ranks="device")
+    hosts = [Host(f"fd00::{n + 1:x}", tuple(range(8)), gpus=tuple(map(str, range(8)))) for n in range(128)]
+    place = Place([], 1, accelerator="gpu", ports=lambda count: list(range(20_000, 20_000 + count)))
+    strategy = load_strategy("multi_worker_mirrored")
+    began = time.perf_counter()
+    plans = plan_launch(
+        case, 0, strategy, place, Folders(Path("/t")), measure=Measure(), profile=None, pass_="timed", hosts=hosts
+    )
+    assert time.perf_counter() - began < 1.0
+    assert len(plans) == len({address for address in plans[0].cluster["worker"]}) == 1024
+    assert plans[9].cluster["worker"][9] == "[fd00::2]:20009"
+    assert (plans[9].host, plans[9].environment["CUDA_VISIBLE_DEVICES"], plans[9].cores) == (1, "1", [1])

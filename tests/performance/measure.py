@@ -22,6 +22,7 @@ import collectives
 import exchanges
 import gemm
 import launch
+import launchers
 import link
 import monitors
 import peers
@@ -44,6 +45,7 @@ def _peers(quick: bool, out: Path, cells: str) -> rows.Part:
 MEASUREMENTS: dict[str, Measurement] = {
     "quick_suite": lambda quick, out, cells: quick_suite.run(quick),
     "launch": lambda quick, out, cells: launch.run(quick),
+    "launchers": lambda quick, out, cells: launchers.run(quick),
     "link": lambda quick, out, cells: link.run(quick),
     "collectives": lambda quick, out, cells: collectives.run(quick),
     "racks": lambda quick, out, cells: racks.run(quick),

@@ -97,13 +97,13 @@ def cluster(
 
 
 @contextmanager
-def allocated(variables: dict[str, str]) -> Iterator[dict[str, str]]:
-    """The variables of a shell within an allocation of two nodes of the cluster that `variables` find."""
+def allocated(variables: dict[str, str], nodes: int = 2) -> Iterator[dict[str, str]]:
+    """The variables of a shell within an allocation of so many nodes of the cluster that `variables` find."""
     show = (
         "import os, json, sys; told = {k: v for k, v in os.environ.items() if k.startswith('SLURM')}; "
         "print(json.dumps(told), flush=True); sys.stdin.read()"
     )
-    command = ["salloc", "--quiet", "--nodes=2", "--exclusive", sys.executable, "-c", show]
+    command = ["salloc", "--quiet", f"--nodes={nodes}", "--exclusive", sys.executable, "-c", show]
     shell = subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env={**os.environ, **variables}
     )

@@ -70,10 +70,6 @@ class RemoteLauncher(Launcher):
 
     @classmethod
     def refuses(cls, case: Case) -> str | None:
-        if case.topology is not None:
-            return (
-                f"topology {case.topology.name}: launcher {cls.name} uses the network that is there; netlab builds one"
-            )
         if case.strategy == "independent" and case.hosts > 1:
             return "independent over several hosts: its replicas start together by a file that only one host maps"
         return None
@@ -116,12 +112,13 @@ class RemoteLauncher(Launcher):
 
     def watches(self, plans: Sequence[RankPlan]) -> str | None:
         here = network.identity()["boot"]
-        away = sorted({self._hosts[plan.host].entry.target for plan in plans if self._hosts[plan.host].machine != here})
+        hosts = self._hosts_of(plans[0].case)
+        away = sorted({hosts[plan.host].entry.target for plan in plans if hosts[plan.host].machine != here})
         return f"counters are sampled on the harness's machine, and {', '.join(away[:4])} is another" if away else None
 
     def hosts(self, case: Case) -> list[Host]:
-        self._connect(case.hosts)
-        chosen = self._hosts[: case.hosts]
+        self._connect(max(places(case)) + 1)
+        chosen = self._hosts_of(case)
         addresses = addresses_of(chosen, self.cluster)
         for host in chosen:
             host.taken.clear()
@@ -133,7 +130,8 @@ class RemoteLauncher(Launcher):
     def start(self, plans: Sequence[RankPlan]) -> Job:
         """Start all ranks, after every host has shown that it reaches the others. Raises LaunchError; nothing runs then."""
         used = sorted({plan.host for plan in plans})
-        hosts = {number: self._hosts[number] for number in used}
+        placed_on = self._hosts_of(plans[0].case)
+        hosts = {number: placed_on[number] for number in used}
         if len(hosts) > 1:
             preflight({number: host.link for number, host in hosts.items()}, plans)
         here = network.identity()["boot"]
@@ -170,6 +168,10 @@ class RemoteLauncher(Launcher):
         asked = [hosts[n].link.send("start", plans=documents[n], **common) for n in hosts]
         for number, answer in zip(hosts, _all(asked, START_S), strict=True):
             job.begun(hosts[number].link, answer["oom_kills"])
+
+    def _hosts_of(self, case: Case) -> list[Connected]:
+        """The hosts of a case, in the order of its ranks."""
+        return [self._hosts[place] for place in places(case)]
 
     def _free_ports(self, host: Connected, count: int) -> list[int]:
         """Ports that are free on the host, and not promised to another host of the same network."""
@@ -232,6 +234,14 @@ class RemoteLauncher(Launcher):
     def _take(self, link: Link, event: Event) -> None:
         if (job := self._jobs.get(event["job"])) is not None:
             job.take(link, event)
+
+
+def places(case: Case) -> list[int]:
+    """Which of the launcher's hosts a case takes, in the order of its ranks: the first ones, or where its topology, whose
+    hosts they are in their order, has racks to go by."""
+    if case.topology is None:
+        return list(range(case.hosts))
+    return list(case.topology.order(case.order, case.hosts))
 
 
 def addresses_of(hosts: Sequence[Connected], cluster: Cluster) -> list[str]:

@@ -19,8 +19,10 @@ import toy_hosts
 from tfscale.suite.launch import Bench, launch
 from tfscale.suite.launchers import ports, procfs
 from tfscale.suite.launchers.errors import LaunchError
+from tfscale.suite.launchers.remote.launcher import places
 from tfscale.suite.plan import RankPlan
 from tfscale.suite.rankfiles import read_result
+from tfscale.suite.topology import Topology
 from tfscale.suite.watch import Outcome
 
 pytestmark = pytest.mark.system
@@ -138,3 +140,13 @@ def test_an_agent_that_cannot_start_says_why(monkeypatch: pytest.MonkeyPatch) ->
         hosts.before = [[], [sys.executable, "-c", "import sys; sys.exit('no such image')"]]
         with pytest.raises(LaunchError, match=r"host host1 is lost: .*no such image"):
             hosts.hosts(toy.case("good", hosts=2))
+
+
+def test_a_described_network_says_which_host_is_whose() -> None:
+    """Two racks of two: `order: topology` keeps neighbours together, whatever the order in which the hosts are named."""
+    described = Topology.model_validate({"racks": {"a": {}, "b": {}}, "hosts": ["a", "b", "a", "b"]})
+    case = toy.case(devices=4, hosts=4, topology=described)
+    assert places(case) == [0, 1, 2, 3]
+    assert places(case.with_values(order="topology")) == [0, 2, 1, 3]
+    assert places(toy.case(devices=3, hosts=3)) == [0, 1, 2]
+    assert toy_hosts.PipeLauncher.refuses(toy.case(devices=4, hosts=4, topology=described)) is None
