@@ -12,6 +12,7 @@ Kind = Literal[
     "trial_started",
     "event",
     "port_retry",
+    "trial_retry",
     "trial_done",
     "trial_failed",
     "pilot_started",
@@ -29,7 +30,7 @@ Kind = Literal[
 
 @dataclass(frozen=True)
 class Notice:
-    """One thing that happened. `detail` holds `event` and `rank`, `record`, `failure`, `attempt` or `reason`."""
+    """One thing that happened. `detail` holds `event` and `rank`, `record`, `failure`, `retry`, `attempt` or `reason`."""
 
     kind: Kind
     case: Case

@@ -86,6 +86,7 @@ class RunFolder:
         """Remove the temporary files of writes that were interrupted; only when no other harness writes here."""
         for path in self.path.rglob(f".*{TEMPORARY}"):
             path.unlink(missing_ok=True)
+        (self.path / ".probe").unlink(missing_ok=True)
 
     def trial(self, case_id: str, trial: int) -> Path:
         return self.path / case_id / str(trial)

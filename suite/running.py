@@ -8,11 +8,12 @@ from typing import Any
 
 import yaml
 
-from tfscale.suite import environment, pruning, registry, workload
+from tfscale.suite import display, environment, pruning, registry, workload
 from tfscale.suite.cluster import Cluster
 from tfscale.suite.engine import Sweep
 from tfscale.suite.launch import Bench
 from tfscale.suite.launchers.base import Launcher, Offer
+from tfscale.suite.lock import ResultsLock
 from tfscale.suite.plan import default_cores_per_device
 from tfscale.suite.planner import Place
 from tfscale.suite.preparing import Prepared
@@ -21,6 +22,7 @@ from tfscale.suite.record import Pruned, Run
 from tfscale.suite.runfolder import SUITE, RunFolder, latest_run, runs_of
 from tfscale.suite.spec import Case, Suite
 from tfscale.suite.strategies.base import Machine
+from tfscale.suite.writable import unwritable
 
 NEARBY = "local"
 """The launcher of trainings to a target loss, which need no network."""
@@ -35,17 +37,16 @@ class NothingToResumeError(ValueError):
 def run(prepared: Prepared, results: Path, *, resume: bool, overrides: dict[str, str]) -> tuple[Run, Path]:
     """Run what is prepared, with progress on stderr; the run's document and its folder.
 
-    `overrides` are the options that the reproducing command must repeat (`--trials 5`). Raises NothingToResumeError.
+    `overrides` are the options that the reproducing command must repeat (`--trials 5`). Raises NothingToResumeError,
+    lock.HeldError where another run is at work in `results`, ResultsError where results cannot be kept.
     """
-    folder = _resumed(prepared, results) if resume else None
+    before = _resumed(prepared, results) if resume else None
     suite = prepared.suite
     with ExitStack() as stack:
+        _lock(stack, results)
         launcher = stack.enter_context(_launcher(suite.cluster))
         site = _site(prepared, launcher)
-        if folder is None:
-            folder = RunFolder.create(results, prepared.text, site.facts)
-        else:
-            folder.remove_leftovers()
+        folder = _opened(before, prepared, results, site.facts)
         progress = stack.enter_context(Progress(len(site.cases)))
         bench = Bench(
             launcher=launcher,
@@ -74,6 +75,27 @@ def run(prepared: Prepared, results: Path, *, resume: bool, overrides: dict[str,
         )
         with sweep.interrupt:
             return sweep.run(), folder.path
+
+
+def _lock(stack: ExitStack, results: Path) -> None:
+    """Keep other runs out of `results` for as long as `stack` lasts."""
+    try:
+        lock = stack.enter_context(ResultsLock(results))
+    except OSError as error:
+        raise unwritable(results, error) from error
+    if lock.note:
+        display.err.print(f"note: {lock.note}", markup=False, soft_wrap=True)
+
+
+def _opened(before: RunFolder | None, prepared: Prepared, results: Path, facts: dict[str, Any]) -> RunFolder:
+    """The folder of this run: a new one, or the one that goes on."""
+    try:
+        if before is None:
+            return RunFolder.create(results, prepared.text, facts)
+        before.remove_leftovers()
+        return before
+    except OSError as error:
+        raise unwritable(results, error) from error
 
 
 def _resumed(prepared: Prepared, results: Path) -> RunFolder:
