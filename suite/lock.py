@@ -58,6 +58,7 @@ class ResultsLock:
         if handle is not None:
             with contextlib.suppress(OSError):  # what it says is for people; a full or lost disk changes no lock
                 os.ftruncate(handle, 0)
+                fcntl.flock(handle, fcntl.LOCK_UN)  # a child on its way to exec has the handle too
             os.close(handle)
 
     def _take(self, handle: int) -> None:

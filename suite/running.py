@@ -11,6 +11,7 @@ import yaml
 from tfscale.suite import display, environment, pruning, registry, workload
 from tfscale.suite.cluster import Cluster
 from tfscale.suite.engine import Sweep
+from tfscale.suite.interrupt import Interrupt
 from tfscale.suite.launch import Bench
 from tfscale.suite.launchers.base import Launcher, Offer
 from tfscale.suite.lock import ResultsLock
@@ -47,7 +48,7 @@ def run(prepared: Prepared, results: Path, *, resume: bool, overrides: dict[str,
         launcher = stack.enter_context(_launcher(suite.cluster))
         site = _site(prepared, launcher)
         folder = _opened(before, prepared, results, site.facts)
-        progress = stack.enter_context(Progress(len(site.cases)))
+        progress = stack.enter_context(Progress(suite.name, site.cases))
         bench = Bench(
             launcher=launcher,
             place=site.place,
@@ -69,6 +70,7 @@ def run(prepared: Prepared, results: Path, *, resume: bool, overrides: dict[str,
             environment=site.facts,
             pruned=site.pruned,
             notify=progress.tell,
+            interrupt=Interrupt(progress.ending),
             created=folder.created(),
             target_loss=suite.target_loss,
             nearby=nearby,
