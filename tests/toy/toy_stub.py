@@ -81,3 +81,8 @@ def start(suite: Path, results: Path, *options: str, **popen: Any) -> "subproces
 def run(suite: Path, results: Path, *options: str, **more: Any) -> "subprocess.CompletedProcess[str]":
     given = {"capture_output": True, "text": True, "env": environment(), "timeout": 120} | more
     return subprocess.run(command(suite, results, *options), check=False, **given)
+
+
+def report(results: Path, page: Path) -> "subprocess.CompletedProcess[str]":
+    words = [sys.executable, str(ROOT / "harness.py"), "report", str(results), "-o", str(page)]
+    return subprocess.run(words, check=False, capture_output=True, text=True, env=environment(), timeout=120)
