@@ -16,6 +16,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from tfscale.suite.environment.process import hushed
 from tfscale.suite.runfolder import SUITE, utc_now
 
 FILE = ".lock"
@@ -105,7 +106,7 @@ def told(path: Path) -> str:
 
 
 def _me() -> bytes:
-    command = shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])
+    command = hushed(shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]]))
     holder = {"pid": os.getpid(), "host": socket.gethostname(), "command": command, "since": utc_now()}
     return json.dumps(holder).encode() + b"\n"
 
