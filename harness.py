@@ -68,12 +68,12 @@ def run(
         else:
             display.dry_run(plan.suite, plan.cases, plan.pruned, plan.device_hours, len(plan.needed), display.out)
         return
-    from tfscale.suite import lock, running
+    from tfscale.suite import lanes, lock, running
 
     try:
         overrides = {option: str(value) for option, value in (("--trials", trials), ("--launcher", launcher)) if value}
         finished, folder = running.run(plan, results, resume=resume, overrides=overrides)
-    except (running.NothingToResumeError, lock.HeldError) as error:
+    except (running.NothingToResumeError, lock.HeldError, lanes.TooSmallError) as error:
         raise fail(str(error)) from error
     except OSError as error:
         raise fail(str(error), FAILED) from error

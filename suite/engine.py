@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from tfscale.suite.blame import Blame
 from tfscale.suite.caseresult import case_results, target_met
 from tfscale.suite.curves import Trainer
 from tfscale.suite.interrupt import Interrupt
+from tfscale.suite.lanes import Neighbours, devices_of, in_lanes, split
 from tfscale.suite.launch import Bench, Launched, launch
 from tfscale.suite.merge import merge
 from tfscale.suite.notices import Kind, Notice, OnNotice, Remaining, ignore
@@ -51,6 +53,10 @@ class Sweep:
     nearby: Bench | None = None
     """Where trainings to a target loss are launched: this machine, without the cases' network; None: as the cases."""
 
+    lanes: Sequence[Bench] = ()
+    """Parts of the machine on which cases that fit run side by side; empty: one case after the other."""
+    neighbours: Neighbours = field(default_factory=Neighbours)
+
     def __post_init__(self) -> None:
         self._profiled = profiled_cases(self.cases, self.bench.profile)
         self._trainings = trainings(self.cases, self.target_loss) if self.target_loss else []
@@ -71,15 +77,7 @@ class Sweep:
         writable.check(self.folder.path)
         self.folder.write_run(self._document(store.Found()))
         known = store.find_records(self.folder.path)
-        for case in self.cases:
-            if self.interrupt.after_case():
-                break
-            done = [record for record in known.records if record.case_id == case.id]
-            try:
-                self.run_case(case, done)
-            except Stopped:
-                self._tell("stopping", case)
-                break
+        self._run_cases(known)
         if self.target_loss is not None:  # after all cases: trainings take longest
             trainer = Trainer(self.target_loss, self.folder, self.nearby or self.bench, self.notify, self.interrupt)
             trainer.run(self._trainings, known.curves)
@@ -87,6 +85,30 @@ class Sweep:
         document = self._document(store.find_records(self.folder.path))
         self.folder.write_run(document)
         return document
+
+    def _run_cases(self, known: store.Found) -> None:
+        if self.lanes:
+            small, large = split(self.cases, devices_of(self.lanes[0].place))
+            lanes = [replace(self, bench=bench, lanes=()) for bench in self.lanes]
+            for lane in lanes:
+                lane._remaining = self._remaining
+            self._remaining.lanes = len(lanes)
+            in_lanes(small, [partial(lane._one, known) for lane in lanes])
+            self._remaining.lanes = 1
+        for case in large if self.lanes else self.cases:
+            if not self._one(known, case):
+                return
+
+    def _one(self, known: store.Found, case: Case) -> bool:
+        """Run a case, unless the run is to end; False where it is."""
+        if self.interrupt.after_case():
+            return False
+        try:
+            self.run_case(case, [record for record in known.records if record.case_id == case.id])
+        except Stopped:
+            self._tell("stopping", case)
+            return False
+        return True
 
     def run_case(self, case: Case, done: list[Record]) -> list[Record]:
         """All trials of one case that are missing, then its profiled pass. Returns the records of the case."""
@@ -179,6 +201,7 @@ class Sweep:
                 notes=outcome.notes,
                 monitors=self.bench.monitors,
                 unsampled=launched.unsampled,
+                neighbours=launched.neighbours,
             )
             return record.model_copy(update={"effective": {**record.effective, **decisions}, "retries": retries})
         except MergeError as error:
@@ -219,7 +242,9 @@ class Sweep:
 
         bench = self.bench if pass_ == "profiled" else replace(self.bench, profile=None)
         self._remaining.begin()
-        launched = launch(bench, work, trial, folder, pass_, on_event, stop, case)
+        with self.neighbours.running(case.title) as met:
+            launched = launch(bench, work, trial, folder, pass_, on_event, stop, case)
+        launched = replace(launched, neighbours=tuple(sorted(met)))
         self._remaining.end()
         if launched.outcome.failure is not None:
             writable.check(self.folder.path)  # a disk that is full fails a case, and every one after it

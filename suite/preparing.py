@@ -56,6 +56,11 @@ def prepare(name: str, *, expression: str | None, trials: int | None, launcher: 
     registry.check("launchers", suite.cluster.launcher)
     chosen = _chosen(suite.cases, expression)
     kind: type[Launcher] = registry.load("launchers", suite.cluster.launcher)
+    if suite.cluster.beside > 1 and not kind.shares:
+        raise ValueError(
+            f"cluster.beside {suite.cluster.beside}: launcher {suite.cluster.launcher} runs one case at a time; leave it "
+            "out, or use launcher local"
+        )
     if kind.elsewhere:  # what the hosts have is known when they are asked, as the run begins
         cases, pruned = pruning.prune_unseen(chosen, suite.cluster.launcher)
     else:

@@ -53,7 +53,7 @@ class Progress:
         with self._lock:
             self._board.take(notice)
             self._told_s = time.monotonic()
-        self._number += notice.kind == "case_started"
+            self._number += notice.kind == "case_started"
         if self._live is None and (line := _line(notice)):
             self._console.print(f"[{self._number}/{self._total}] {line}", markup=False, soft_wrap=True)
 

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import yaml
@@ -12,6 +13,7 @@ from tfscale.suite import display, environment, pruning, registry, workload
 from tfscale.suite.cluster import Cluster
 from tfscale.suite.engine import Sweep
 from tfscale.suite.interrupt import Interrupt
+from tfscale.suite.lanes import places
 from tfscale.suite.launch import Bench
 from tfscale.suite.launchers.base import Launcher, Offer
 from tfscale.suite.lock import ResultsLock
@@ -39,7 +41,8 @@ def run(prepared: Prepared, results: Path, *, resume: bool, overrides: dict[str,
     """Run what is prepared, with progress on stderr; the run's document and its folder.
 
     `overrides` are the options that the reproducing command must repeat (`--trials 5`). Raises NothingToResumeError,
-    lock.HeldError where another run is at work in `results`, ResultsError where results cannot be kept.
+    lock.HeldError where another run is at work in `results`, lanes.TooSmallError where the machine cannot be parted,
+    ResultsError where results cannot be kept.
     """
     before = _resumed(prepared, results) if resume else None
     suite = prepared.suite
@@ -47,16 +50,21 @@ def run(prepared: Prepared, results: Path, *, resume: bool, overrides: dict[str,
         _lock(stack, results)
         launcher = stack.enter_context(_launcher(suite.cluster))
         site = _site(prepared, launcher)
+        parts = (
+            places(site.place, suite.cluster.beside, suite.cluster.cores_per_device) if suite.cluster.beside > 1 else []
+        )
+        place = replace(site.place, cores_per_device=parts[0].cores_per_device) if parts else site.place
         folder = _opened(before, prepared, results, site.facts)
         progress = stack.enter_context(Progress(suite.name, site.cases))
         bench = Bench(
             launcher=launcher,
-            place=site.place,
+            place=place,
             measure=suite.measure,
             profile=suite.profile,
             monitors=suite.monitors,
             data_of=lambda case: _sample(case, results),
         )
+        lanes = _lanes(stack, bench, suite.cluster, parts)
         nearby = bench
         if suite.target_loss is not None and suite.cluster.launcher != NEARBY:
             near = suite.cluster.model_copy(update={"launcher": NEARBY})
@@ -74,9 +82,21 @@ def run(prepared: Prepared, results: Path, *, resume: bool, overrides: dict[str,
             created=folder.created(),
             target_loss=suite.target_loss,
             nearby=nearby,
+            lanes=lanes,
         )
         with sweep.interrupt:
             return sweep.run(), folder.path
+
+
+def _lanes(stack: ExitStack, bench: Bench, cluster: Cluster, parts: Sequence[Place]) -> list[Bench]:
+    """What launches on each part of this machine share; each part has a launcher."""
+    making = Lock()
+
+    def data_of(case: Case) -> Path | None:
+        with making:  # two cases may want the same sample
+            return bench.data_of(case)
+
+    return [replace(bench, launcher=stack.enter_context(_launcher(cluster)), place=p, data_of=data_of) for p in parts]
 
 
 def _lock(stack: ExitStack, results: Path) -> None:

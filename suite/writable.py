@@ -2,12 +2,14 @@
 
 import errno
 import os
+import threading
 from pathlib import Path
 
 from tfscale.suite.rankfiles import write_atomic
 from tfscale.suite.runfolder import SUITE
 
 PROBE = ".probe"
+"""Begins the name of a file that is written to see whether one can be."""
 PROBE_BYTES = 1 << 20
 """More than a record and its blocks take."""
 _ADVICE = {
@@ -34,7 +36,7 @@ def there(folder: Path) -> None:
 def check(folder: Path) -> None:
     """Raise ResultsError unless a record can be written into the run folder: one of its size is, and is removed."""
     there(folder)
-    probe = folder / PROBE
+    probe = folder / f"{PROBE}-{threading.get_ident()}"
     try:
         write_atomic(probe, os.urandom(PROBE_BYTES))  # a disk that compresses would find room for zeros
         probe.unlink()
