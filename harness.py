@@ -77,7 +77,7 @@ def run(
         else:
             display.dry_run(plan.suite, plan.cases, plan.pruned, plan.device_hours, len(plan.needed), display.out)
         return
-    from tfscale.suite import running
+    from tfscale.suite import lanes, lock, running
     from tfscale.suite.launchers.errors import LaunchError
 
     told = (("--trials", trials), ("--launcher", launcher), ("--hosts", hosts))
@@ -89,7 +89,7 @@ def run(
             _tell_submitted(submitted.scheduler, submitted.job, results, as_json)
             return
         finished, folder = running.run(plan, results, resume=resume, overrides=overrides)
-    except running.NothingToResumeError as error:
+    except (running.NothingToResumeError, lock.HeldError, lanes.TooSmallError) as error:
         raise fail(str(error)) from error
     except (OSError, LaunchError) as error:
         raise fail(str(error), FAILED) from error

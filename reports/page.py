@@ -41,7 +41,7 @@ SECTIONS = (
     ("startup", "Start-up"),
     ("exchanges", "Exchanges"),
     ("counters", "Counters"),
-    ("failed", "Failed and pruned"),
+    ("failed", findings.TROUBLE),
     ("details", "In full"),
     ("environment", "Environment"),
     ("definitions", "Definitions"),
@@ -74,7 +74,7 @@ def _context(
     before: tuple[str, Mapping[str, Any]] | None,
 ) -> dict[str, Any]:
     cases, quantities, trials = frames.cases(run), frames.quantities(run), frames.trials(run)
-    failed, pruned = frames.failed(run), frames.pruned(run)
+    failed, retried, pruned = frames.failed(run), frames.retried(run), frames.pruned(run)
     shares = efficiencies.efficiencies(run)
     made_maps = maps.maps(run)
     travelled = _exchanges(run)
@@ -92,7 +92,7 @@ def _context(
         "invented": summary.invented(quantities),
         "scaling_findings": findings.scaling(cases, shares),
         "precision_findings": findings.precision(maps.speeds(made_maps)),
-        "doubts": findings.doubts(cases, failed, int((cases["trials"] == 1).sum()), len(run.missing)),
+        "doubts": findings.doubts(cases, failed, retried, int((cases["trials"] == 1).sum()), len(run.missing)),
         "nothing_to_compare": summary.nothing_to_compare(cases, failed, pruned),
         "cases_lead": summary.cases_lead(quantities),
         "tables": case_table.tables(cases, quantities, shares, summary.reasons(run)),
@@ -108,6 +108,7 @@ def _context(
         "counter_cards": counters.cards(run, blocks, series),
         "counter_tables": counters.tables(run),
         "failed": summary.failures(failed),
+        "retried": summary.failures(retried),
         "pruned": summary.pruned_groups(pruned),
         "pruned_count": len(pruned),
         "details": details.details(run, quantities, trials),

@@ -102,6 +102,8 @@ class Cluster(Document):
     """Interface (`ib0`) or network (`10.1.0.0/16`) on which ranks reach each other; each host looks up its own address."""
     cores_per_device: int | None = Field(default=None, ge=1)
     """Cores of one CPU device; default: cores of the host / most devices that any case puts on a host."""
+    beside: int = Field(default=1, ge=1, le=64)
+    """Cases that run at once on this machine, each on its part of the devices; those that meet another are SUSPECT."""
     prefix: tuple[Word, ...] = ()
     """Words before the command that starts ranks on a host: `[apptainer, exec, --nv, image.sif]`."""
     python: Word | None = None

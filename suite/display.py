@@ -13,7 +13,7 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
-from tfscale.suite.record import Pruned, Quantity, Record, Run
+from tfscale.suite.record import Failure, Pruned, Quantity, Record, Run
 from tfscale.suite.spec import Case, Suite
 
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -182,6 +182,12 @@ def summary(run: Run, console: Console) -> None:
     for failure in run.failed:
         rank = "" if failure.rank is None else f" on rank {failure.rank}"
         console.print(f"failed: {brief(failure.case)}: {failure.classification}{rank}: {failure.reason}", markup=False)
+    documents: tuple[Record | Failure, ...] = (*run.records, *run.failed)
+    for document in documents:
+        for retry in document.retries:
+            on = "" if retry.rank is None else f" on rank {retry.rank}"
+            again = f"{retry.classification}{on}: {retry.reason}"
+            console.print(f"retried: {brief(document.case)}, trial {document.trial}: {again}", markup=False)
     if run.missing:
         console.print(f"interrupted: {len(run.missing)} cases were not run; `--resume` does the rest")
     if run.pruned:

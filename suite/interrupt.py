@@ -2,16 +2,19 @@
 
 import os
 import signal
+from collections.abc import Callable
 from types import FrameType, TracebackType
 from typing import Any
 
-_FIRST = b"\ntfscale: ending after this case; Ctrl-C again ends now, and `--resume` does the rest\n"
+FIRST = b"\ntfscale: ending after this case; Ctrl-C again ends now, and `--resume` does the rest\n"
 
 
 class Interrupt:
     """Counts requests to stop. As a context manager it takes SIGINT from the terminal for as long as the run lasts."""
 
-    def __init__(self) -> None:
+    def __init__(self, tell: Callable[[], None] = lambda: _write(FIRST)) -> None:
+        """`tell` says that the run will end after the running case; a signal handler calls it."""
+        self._tell = tell
         self._requests = 0
         self._before: Any = None
 
@@ -36,6 +39,10 @@ class Interrupt:
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
         self.request()
         if self._requests == 1:
-            os.write(2, _FIRST)  # a handler may interrupt anything, so no library prints here
+            self._tell()
         if self._requests > 2:  # whatever we are waiting for does not look at us
             raise KeyboardInterrupt
+
+
+def _write(words: bytes) -> None:
+    os.write(2, words)  # a handler may interrupt anything, so no library prints here

@@ -49,6 +49,8 @@ class Launched:
     port_retries: int
     unsampled: str | None = None
     """Why there are no counters, or none of the end."""
+    neighbours: tuple[str, ...] = ()
+    """Other cases of the run that ran on this machine meanwhile."""
 
 
 def load_strategy(name: str) -> Strategy:

@@ -36,6 +36,7 @@ def merge(
     notes: Sequence[str] = (),
     monitors: Sequence[str] = (),
     unsampled: str | None = None,
+    neighbours: Sequence[str] = (),
 ) -> Record:
     """Read the ranks' files, write the trial's blocks.npz into `folder`, and return its record (not yet stored).
 
@@ -57,6 +58,7 @@ def merge(
             reproduce=reproduce,
             notes=notes,
             counts={"port_retries": port_retries, "ranks": len(plans)},
+            neighbours=neighbours,
         )
     except ValueError as error:
         raise MergeError(str(error)) from error
@@ -86,6 +88,7 @@ def record_of(
     reproduce: str,
     notes: Sequence[str],
     counts: dict[str, int],
+    neighbours: Sequence[str] = (),
 ) -> Record:
     """The record of one trial."""
     plan = ranks[0].plan
@@ -122,6 +125,7 @@ def record_of(
         series=counted.series,
         environment=environment,
         notes=notes,
+        neighbours=neighbours,
     )
     return Record(
         id=record_id(run, plan.case_id, plan.trial),

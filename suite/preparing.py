@@ -60,6 +60,11 @@ def prepare(
     registry.check("launchers", suite.cluster.launcher)
     chosen = suite.cases if expression is None else only.chosen(suite.cases, expression)
     kind: type[Launcher] = registry.load("launchers", suite.cluster.launcher)
+    if suite.cluster.beside > 1 and not kind.shares:
+        raise ValueError(
+            f"cluster.beside {suite.cluster.beside}: launcher {suite.cluster.launcher} runs one case at a time; leave it "
+            "out, or use launcher local"
+        )
     if kind.elsewhere:  # what the hosts have is known when they are asked, as the run begins
         cases, pruned = pruning.prune_unseen(chosen, suite.cluster.launcher)
     else:

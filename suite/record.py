@@ -130,6 +130,17 @@ class Monitored(Strict):
     """What is no series: names of devices, foreign processes."""
 
 
+class Retry(Strict):
+    """An attempt to launch a trial that failed for what the machines did, so that the trial was launched again."""
+
+    classification: Annotated[FaultClass, Field(alias="class")]
+    reason: str
+    rank: int | None
+    log_tail: str = ""
+
+    model_config = ConfigDict(populate_by_name=True)
+
+
 class Failure(Strict):
     """A case that ended without a result: its class, and the first error of the first rank to fail."""
 
@@ -142,6 +153,8 @@ class Failure(Strict):
     log_tail: str
     stacks: str | None = None
     reproduce: str
+    retries: tuple[Retry, ...] = ()
+    """Attempts before this one, the oldest first."""
 
     model_config = ConfigDict(populate_by_name=True)
 
@@ -177,6 +190,8 @@ class Record(Strict):
     files: dict[str, str]
     """Name -> path relative to the record's folder."""
     reproduce: str
+    retries: tuple[Retry, ...] = ()
+    """Attempts to launch this trial that failed before it was measured, the oldest first."""
 
     model_config = ConfigDict(populate_by_name=True)
 

@@ -84,7 +84,7 @@ class RunFolder:
 
     def remove_leftovers(self) -> None:
         """Remove the temporary files of writes that were interrupted; only when no other harness writes here."""
-        for path in self.path.rglob(f".*{TEMPORARY}"):
+        for path in (*self.path.rglob(f".*{TEMPORARY}"), *self.path.glob(".probe*")):
             path.unlink(missing_ok=True)
 
     def trial(self, case_id: str, trial: int) -> Path:

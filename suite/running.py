@@ -5,15 +5,19 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import yaml
 
-from tfscale.suite import environment, pruning, registry, workload
+from tfscale.suite import display, environment, pruning, registry, workload
 from tfscale.suite.cluster import Cluster
 from tfscale.suite.engine import Sweep
+from tfscale.suite.interrupt import Interrupt
+from tfscale.suite.lanes import places
 from tfscale.suite.launch import Bench
 from tfscale.suite.launchers.base import HandedOver, Launcher, Offer, Submitted
+from tfscale.suite.lock import ResultsLock
 from tfscale.suite.plan import default_cores_per_device
 from tfscale.suite.planner import Place
 from tfscale.suite.preparing import Prepared
@@ -22,6 +26,7 @@ from tfscale.suite.record import Pruned, Run
 from tfscale.suite.runfolder import SUITE, RunFolder, latest_run, runs_of
 from tfscale.suite.spec import Case, Suite
 from tfscale.suite.strategies.base import Machine
+from tfscale.suite.writable import unwritable
 
 NEARBY = "local"
 """The launcher of trainings to a target loss, which need no network."""
@@ -36,26 +41,31 @@ class NothingToResumeError(ValueError):
 def run(prepared: Prepared, results: Path, *, resume: bool, overrides: dict[str, str]) -> tuple[Run, Path]:
     """Run what is prepared, with progress on stderr; the run's document and its folder.
 
-    `overrides` are the options that the reproducing command must repeat (`--trials 5`). Raises NothingToResumeError.
+    `overrides` are the options that the reproducing command must repeat (`--trials 5`). Raises NothingToResumeError,
+    lock.HeldError where another run is at work in `results`, lanes.TooSmallError where the machine cannot be parted,
+    ResultsError where results cannot be kept.
     """
-    folder = _resumed(prepared, results) if resume else None
+    before = _resumed(prepared, results) if resume else None
     suite = prepared.suite
     with ExitStack() as stack:
+        _lock(stack, results)
         launcher = stack.enter_context(_launcher(suite.cluster))
         site = _site(prepared, launcher)
-        if folder is None:
-            folder = RunFolder.create(results, prepared.text, site.facts)
-        else:
-            folder.remove_leftovers()
-        progress = stack.enter_context(Progress(len(site.cases)))
+        parts = (
+            places(site.place, suite.cluster.beside, suite.cluster.cores_per_device) if suite.cluster.beside > 1 else []
+        )
+        place = replace(site.place, cores_per_device=parts[0].cores_per_device) if parts else site.place
+        folder = _opened(before, prepared, results, site.facts)
+        progress = stack.enter_context(Progress(suite.name, site.cases))
         bench = Bench(
             launcher=launcher,
-            place=site.place,
+            place=place,
             measure=suite.measure,
             profile=suite.profile,
             monitors=suite.monitors,
             data_of=lambda case: _sample(case, results),
         )
+        lanes = _lanes(stack, bench, suite.cluster, parts)
         nearby = bench
         if suite.target_loss is not None and suite.cluster.launcher != NEARBY:
             near = suite.cluster.model_copy(update={"launcher": NEARBY})
@@ -69,9 +79,11 @@ def run(prepared: Prepared, results: Path, *, resume: bool, overrides: dict[str,
             environment=site.facts,
             pruned=site.pruned,
             notify=progress.tell,
+            interrupt=Interrupt(progress.ending),
             created=folder.created(),
             target_loss=suite.target_loss,
             nearby=nearby,
+            lanes=lanes,
         )
         with sweep.interrupt:
             return sweep.run(), folder.path
@@ -96,6 +108,38 @@ def hand_over(
         case_ids=[case.id for case in prepared.cases],
     )
     return kind.hand_over(prepared.suite.cluster, run) if prepared.cases else None
+
+
+def _lanes(stack: ExitStack, bench: Bench, cluster: Cluster, parts: Sequence[Place]) -> list[Bench]:
+    """What launches on each part of this machine share; each part has a launcher."""
+    making = Lock()
+
+    def data_of(case: Case) -> Path | None:
+        with making:  # two cases may want the same sample
+            return bench.data_of(case)
+
+    return [replace(bench, launcher=stack.enter_context(_launcher(cluster)), place=p, data_of=data_of) for p in parts]
+
+
+def _lock(stack: ExitStack, results: Path) -> None:
+    """Keep other runs out of `results` for as long as `stack` lasts."""
+    try:
+        lock = stack.enter_context(ResultsLock(results))
+    except OSError as error:
+        raise unwritable(results, error) from error
+    if lock.note:
+        display.err.print(f"note: {lock.note}", markup=False, soft_wrap=True)
+
+
+def _opened(before: RunFolder | None, prepared: Prepared, results: Path, facts: dict[str, Any]) -> RunFolder:
+    """The folder of this run: a new one, or the one that goes on."""
+    try:
+        if before is None:
+            return RunFolder.create(results, prepared.text, facts)
+        before.remove_leftovers()
+        return before
+    except OSError as error:
+        raise unwritable(results, error) from error
 
 
 def _resumed(prepared: Prepared, results: Path) -> RunFolder:

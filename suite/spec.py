@@ -252,6 +252,8 @@ class Measure(Document):
     """Deadline of a steady step; default max(30 s, 20 medians)."""
     ptx_s: float = Field(default=2400.0, gt=0)
     """Deadline of joining and of the first step where TensorFlow says that it compiles its kernels for this GPU first."""
+    retries: int = Field(default=1, ge=0, le=10)
+    """Launches more of a trial that failed for what the machines did; each is kept on the record."""
     dropout: float | None = Field(default=None, ge=0, lt=1)
     exposed_share: float = Field(default=0.1, gt=0, lt=1)
     """Communication that `accumulation: auto` and `per_replica_batch: auto` leave exposed at most, of a step."""

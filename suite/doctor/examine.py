@@ -9,6 +9,7 @@ from tfscale.suite.cluster import Cluster
 from tfscale.suite.doctor import reading, trials
 from tfscale.suite.doctor.fabric import fabric
 from tfscale.suite.doctor.findings import Examination, Finding
+from tfscale.suite.doctor.security import security
 from tfscale.suite.environment import Process
 from tfscale.suite.plan import default_cores_per_device
 from tfscale.suite.planner import Place
@@ -38,6 +39,7 @@ def examine(
     findings += [installed, *reading.profiler(sources), *reading.counters(sources), *fabric(sources)]
     if installed.answer == "works":
         findings += _tried(seconds, tell)
+    findings += security(sources)
     facts = environment.capture(sources, process)
     return Examination(environment=facts, findings=tuple(findings), seconds=time.monotonic() - begun)
 

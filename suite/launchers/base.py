@@ -87,6 +87,8 @@ class Launcher(ABC):
     name: ClassVar[str]
     elsewhere: ClassVar[bool] = False
     """Whether ranks run on hosts that the harness's own machine tells nothing of."""
+    shares: ClassVar[bool] = False
+    """Whether several of them may start ranks at the same time, each on its part of the machine (`cluster.beside`)."""
 
     @classmethod
     def of(cls, cluster: Cluster) -> Self:

@@ -64,6 +64,7 @@ class LocalLauncher(Launcher):
     """
 
     name: ClassVar[str] = "local"
+    shares: ClassVar[bool] = True
 
     def __init__(
         self,

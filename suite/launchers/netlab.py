@@ -21,6 +21,7 @@ class NetlabLauncher(LocalLauncher):
     """
 
     name: ClassVar[str] = "netlab"
+    shares: ClassVar[bool] = False
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)

@@ -1,6 +1,7 @@
 """A worker without TensorFlow that behaves as its case's `preset` says: it tests launchers, the watch and the engine.
 
-`preset` is `good`, or `<what>@<rank>` for a rank that misbehaves (MISBEHAVIOURS). Not a test module.
+`preset` is `good`, or `<what>@<rank>` for a rank that misbehaves (MISBEHAVIOURS), or `<what>@<rank>:<moment>` for one that
+does so at a moment of its own (ACTS; start, join, first_step, step, after). Not a test module.
 """
 
 import contextlib
@@ -26,8 +27,7 @@ STEP_S = 0.005
 
 def main(plan: RankPlan) -> int:
     log = EventLog(Path(plan.directory))
-    what, _, where = plan.case.preset.partition("@")
-    mischief = MISBEHAVIOURS.get(what, _nothing) if where and int(where) == plan.rank else _nothing
+    mischief = _mischief(plan)
     mischief("start", plan, log)
     log.phase("started")
     log.phase("imported")
@@ -115,6 +115,14 @@ def result(plan: RankPlan, passed: bool | None = True, replicas: int | None = No
 Mischief = Callable[[str, RankPlan, EventLog], None]
 
 
+def _mischief(plan: RankPlan) -> "Mischief":
+    what, _, where = plan.case.preset.partition("@")
+    rank, _, moment = where.partition(":")
+    if not rank or int(rank) != plan.rank:
+        return _nothing
+    return _at(moment, ACTS[what]) if moment else MISBEHAVIOURS[what]
+
+
 def _nothing(moment: str, plan: RankPlan, log: EventLog) -> None:
     pass
 
@@ -197,6 +205,15 @@ MISBEHAVIOURS: dict[str, Mischief] = {
     "late_error": _at("after", _say_and_exit("UnavailableError: Connection reset by peer")),
     "bad_profile": _die_once,
     "worse_profile": _at("profile", lambda _: os.kill(os.getpid(), signal.SIGABRT)),
+}
+
+ACTS: dict[str, Callable[[EventLog], object]] = {
+    "kill": lambda _: os.kill(os.getpid(), signal.SIGKILL),
+    "freeze": lambda _: os.kill(os.getpid(), signal.SIGSTOP),
+    "quit": lambda _: sys.exit(9),
+    "leave": lambda _: sys.exit(0),
+    "wait1s": lambda _: time.sleep(1),
+    "wait": _sleep,
 }
 
 if __name__ == "__main__":
