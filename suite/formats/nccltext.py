@@ -16,6 +16,10 @@ OPERATIONS: dict[str, Operation] = {
 }
 """nccl-tests' name -> ours."""
 REDUCTIONS = ("sum", "prod", "min", "max", "avg", "mulsum")
+_SHORTEST, _LONGEST = 1e-3, 1e12
+"""Microseconds that a time may be: a nanosecond, twelve days."""
+_DIGITS = 18
+"""Of a size or count: more are no bytes of this world."""
 PLACES = ("out-of-place", "in-place")
 _PREFIX = re.compile(r"\s*(?P<prefix>\[\d+(?:,\d+)*\](?:<std(?:out|err)>)?:?|[\w.-]+:(?=\s)|>(?=\s))\s*")
 _PROGRAM = re.compile(r"(?P<operation>[a-z_]+)_perf(?:_mpi)?\b")
@@ -169,8 +173,8 @@ def _cells(given: Given, number: int, table: Table, cells: Sequence[str]) -> Cel
         }
         return Cells(
             line=number,
-            size=int(common["size"]),
-            count=int(common["count"]),
+            size=_whole(common["size"]),
+            count=_whole(common["count"]),
             dtype=common["type"],
             reduction=_reduction(common.get("redop", "none"), table),
             places=places,
@@ -191,7 +195,7 @@ def _reduction(text: str, table: Table) -> str | None:
 
 def _measured(place: str, cells: dict[str, str]) -> Measured:
     microseconds = number_of(cells["time"])
-    if microseconds <= 0:
+    if not _SHORTEST <= microseconds <= _LONGEST:
         raise ValueError(f"a time of {cells['time']} us")
     checked = cells.get("#wrong", "N/A")
     deviation = cells.get("error", "N/A")
@@ -201,9 +205,15 @@ def _measured(place: str, cells: dict[str, str]) -> Measured:
         time_digit=_digit(cells["time"]) / 2,
         bus=number_of(cells["busbw"]),
         bus_digit=_digit(cells["busbw"]),
-        wrong=None if checked == "N/A" else int(number_of(checked)),
+        wrong=None if checked == "N/A" else _whole(str(int(number_of(checked)))),
         deviation=None if deviation == "N/A" else number_of(deviation),
     )
+
+
+def _whole(text: str) -> int:
+    if not text.isdecimal() or len(text) > _DIGITS:
+        raise ValueError(f"{text[:40]!r} is not a number of bytes or elements")
+    return int(text)
 
 
 def _digit(text: str) -> float:
