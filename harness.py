@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from tfscale.suite import catalogue, display
-from tfscale.suite.commandline import bench, machine, placing
+from tfscale.suite.commandline import bench, formats, machine, placing
 from tfscale.suite.commandline.common import FAILED, FINDING, GOOD, Json, answer, fail
 from tfscale.suite.display import err
 
@@ -359,6 +359,8 @@ def data_make(
 app.command()(machine.doctor)
 app.command()(machine.init)
 app.command()(machine.diff)
+app.command()(formats.export)
+app.command("import")(formats.import_)
 bench_app.command("gemm")(machine.bench_gemm)
 bench_app.command("collectives")(bench.collectives)
 

@@ -23,6 +23,7 @@ GROUPS = (
     "checks",
     "profile_checks",
     "case_checks",
+    "formats",
 )
 
 

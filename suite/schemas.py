@@ -8,6 +8,14 @@ from tfscale.suite.benchforms import COLLECTIVES_SCHEMA, BenchCollectives
 from tfscale.suite.doctor.findings import SCHEMA as DOCTOR_SCHEMA
 from tfscale.suite.doctor.findings import Examination
 from tfscale.suite.environment.diff import Diff
+from tfscale.suite.formats.forms import (
+    EXPORT_SCHEMA,
+    IMPORT_SCHEMA,
+    IMPORTED_SCHEMA,
+    ExportAnswer,
+    ImportAnswer,
+    Imported,
+)
 from tfscale.suite.profiling.schema import SCHEMA as TRACE_SCHEMA
 from tfscale.suite.profiling.schema import TraceShape
 from tfscale.suite.record import (
@@ -35,6 +43,9 @@ MODELS: dict[str, type[BaseModel]] = {
     DOCTOR_SCHEMA: Examination,
     COLLECTIVES_SCHEMA: BenchCollectives,
     RENDERED_SCHEMA: Rendered,
+    IMPORTED_SCHEMA: Imported,
+    EXPORT_SCHEMA: ExportAnswer,
+    IMPORT_SCHEMA: ImportAnswer,
 }
 
 

@@ -135,5 +135,7 @@ def test_every_command_has_an_example_in_its_help(root: Path) -> None:
         ["data", "make"],
         ["bench", "gemm"],
         ["bench", "collectives"],
+        ["export"],
+        ["import"],
     ):
         assert "Example: tfscale" in tfscale(*command, "--help", cwd=root).stdout
