@@ -60,21 +60,25 @@ class Sweep:
         """Run what is not on disk yet, and return the run's document, which is then on disk too."""
         self.folder.write_run(self._document(store.Found()))
         known = store.find_records(self.folder.path)
-        for case in self.cases:
-            if self.interrupt.after_case():
-                break
-            done = [record for record in known.records if record.case_id == case.id]
-            try:
-                self.run_case(case, done)
-            except Stopped:
-                self._tell("stopping", case)
-                break
+        self.run_cases(known.records)
         if self.target_loss is not None:  # after all cases: trainings take longest
             trainer = Trainer(self.target_loss, self.folder, self.nearby or self.bench, self.notify, self.interrupt)
             trainer.run(self._trainings, known.curves)
         document = self._document(store.find_records(self.folder.path))
         self.folder.write_run(document)
         return document
+
+    def run_cases(self, known: Sequence[Record]) -> None:
+        """All cases, one after the other, until told to stop. `known`: the records that are there already."""
+        for case in self.cases:
+            if self.interrupt.after_case():
+                break
+            done = [record for record in known if record.case_id == case.id]
+            try:
+                self.run_case(case, done)
+            except Stopped:
+                self._tell("stopping", case)
+                break
 
     def run_case(self, case: Case, done: list[Record]) -> list[Record]:
         """All trials of one case that are missing, then its profiled pass. Returns the records of the case."""
