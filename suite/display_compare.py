@@ -62,7 +62,8 @@ def _comparability(found: Comparison, console: Console) -> None:
     told = found.comparability
     things = ", ".join(told.things) or "nothing: no difference is known (an A/A comparison)"
     unfair = sum(difference.weighs == "unfair" for difference in told.differences)
-    verdict = "fair" if told.fair else f"NOT FAIR: {unfair} differences beside what is compared"
+    counted = "1 difference" if unfair == 1 else f"{unfair} differences"
+    verdict = "fair" if told.fair else f"NOT FAIR: {counted} beside what is compared"
     console.print(f"compared: {things}; {verdict}", style="" if told.fair else "bold red", markup=False, soft_wrap=True)
     shown = [d for d in told.differences if d.weighs != "note"] + [d for d in told.differences if d.weighs == "note"][
         :_MOST_NOTES

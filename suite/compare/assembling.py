@@ -54,7 +54,7 @@ def _document(
         a=side(_part(a, [one.a[0].case_id for one in matched]), names[0]),
         b=side(_part(b, [one.b[0].case_id for one in matched]), names[1]),
         by=by,
-        comparability=comparability([(one.a[0], one.b[0]) for one in matched], by, trained),
+        comparability=comparability(matched, by, trained),
         rows=tuple(made),
         means=tuple(rows.means(made, matched)),
         money=rows.money(made, matched, prices),

@@ -10,13 +10,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Any
 
-from tfscale.suite.compare.forms import Comparability, Difference, Weighs
+from tfscale.suite.compare.forms import PARTS, Comparability, Difference, Weighs
+from tfscale.suite.compare.matching import Matched, differing
 from tfscale.suite.environment.diff import Change, differences
 from tfscale.suite.record import Record
-from tfscale.suite.spec import Case
 
-PARTS = ("hardware", "clocks", "software")
-"""What of an environment may be the thing compared, beside the axes of a case."""
 LIKELY = 70
 """Weight (environment/diff.py) from which a change of the environment is taken to change speed."""
 NEVER_THE_THING = ("workload", "preset")
@@ -43,17 +41,23 @@ _EFFECTIVE = {
     "start": ("", "ranks were started in another way"),
 }
 """Key of `effective` -> the axis that asks for it ("": none does), and what its difference means."""
+_IN_THE_INTERVAL = ("steady_state", "interval", "trials_agree")
+"""Checks whose doubts are about spread: the interval of the ratio has it."""
 _LOSS_APART, _ERRORS_APART = 0.05, 3.0
 
 
-def comparability(pairs: Sequence[tuple[Record, Record]], by: Sequence[str], lossless: Iterable[str]) -> Comparability:
-    """Every difference of the matched cases, each pair given by one record of A and one of B.
+def comparability(matched: Sequence[Matched], by: Sequence[str], lossless: Iterable[str]) -> Comparability:
+    """Every difference of the matched cases: what was asked for, what ran, what it came to, and on what.
 
     `by`: axes and PARTS that are named as the thing compared. `lossless`: ids of the cases whose losses need no proof,
     because trainings to a target loss are on record. What is alike in all pairs is said once.
     """
     found: dict[str, list[tuple[Difference, str]]] = {}
+    pairs = [(one.a[0], one.b[0]) for one in matched]
     things = _things(pairs, by)
+    for one in matched:
+        for difference in _of_checks(one):
+            _add(found, difference, one.a[0].case_id)
     for a, b in pairs:
         for difference in (*_of_cases(a, b, by), *_of_effective(a, b, by), *_of_losses(a, b, by, set(lossless))):
             _add(found, difference, a.case_id)
@@ -73,7 +77,7 @@ def comparability(pairs: Sequence[tuple[Record, Record]], by: Sequence[str], los
 
 def _things(pairs: Sequence[tuple[Record, Record]], by: Sequence[str]) -> tuple[str, ...]:
     """The parts of the environment that are compared: those named; where nothing is, the first that differs."""
-    if by or any(_axes(a, b) for a, b in pairs):
+    if by or any(differing(a.case, b.case) for a, b in pairs):
         return tuple(part for part in PARTS if part in by)
     for part in PARTS:
         for (a, b), _ in _by_environment(pairs):
@@ -133,16 +137,10 @@ def _cards(environment: Mapping[str, Any]) -> list[Any]:
     return [card.get("name") for card in environment.get("gpus") or ()]
 
 
-def _axes(a: Record, b: Record) -> dict[str, tuple[Any, Any]]:
-    """Axes in which the cases of two records differ, with both values."""
-    first, second = (Case.model_validate(record.case).model_dump(mode="json") for record in (a, b))
-    return {name: (first[name], second[name]) for name in first if first[name] != second[name]}
-
-
 def _of_cases(a: Record, b: Record, by: Sequence[str]) -> Iterator[Difference]:
     if a.case_id == b.case_id:
         return
-    for axis, (one, other) in _axes(a, b).items():
+    for axis, (one, other) in differing(a.case, b.case).items():
         weighs: Weighs = "compared"
         why = "named as the thing compared" if axis in by else "the settings that were given differ in it"
         if axis in NEVER_THE_THING:
@@ -150,6 +148,26 @@ def _of_cases(a: Record, b: Record, by: Sequence[str]) -> Iterator[Difference]:
         elif axis in WORK and axis not in by:
             weighs, why = "unfair", f"another work for a step; `--by {axis}` if it is what you compare"
         yield Difference(what=axis, a=one, b=other, weighs=weighs, why=why)
+
+
+def _of_checks(matched: Matched) -> Iterator[Difference]:
+    """What a check doubts on one side only: somebody else's load, throttling, another transport."""
+    doubted = [
+        {check.name: check.status for check in result.validity.checks if check.status in ("SUSPECT", "INVALID")}
+        for result in matched.results
+    ]
+    for name in dict.fromkeys((*doubted[0], *doubted[1])):
+        one, other = (side.get(name, "not doubted") for side in doubted)
+        if one == other:
+            continue
+        weighs: Weighs = "note" if name in _IN_THE_INTERVAL else "unfair"
+        side = "A" if name in doubted[0] else "B"
+        why = (
+            "it widens the interval"
+            if weighs == "note"
+            else f"{side} was measured under a condition that its checks doubt"
+        )
+        yield Difference(what=f"validity.{name}", a=one, b=other, weighs=weighs, why=why)
 
 
 def _of_effective(a: Record, b: Record, by: Sequence[str]) -> Iterator[Difference]:
@@ -179,7 +197,7 @@ def _of_losses(a: Record, b: Record, by: Sequence[str], proved: set[str]) -> Ite
         yield Difference(what="effective.exchange_exact", a=exact[0], b=exact[1], weighs="unfair", why=why)
     apart = _losses_apart(a, b)
     if apart is not None:
-        same_work = not _axes(a, b)
+        same_work = not differing(a.case, b.case)
         why = "the same case came to another loss in as many steps" if same_work else "another loss in as many steps"
         yield Difference(
             what="loss.last_fifth", a=apart[0], b=apart[1], weighs="unfair" if same_work else "note", why=why

@@ -6,8 +6,7 @@ from dataclasses import dataclass, replace
 import yaml
 
 from tfscale.suite import preparing
-from tfscale.suite.compare.comparability import PARTS
-from tfscale.suite.compare.forms import Pair, Pairing
+from tfscale.suite.compare.forms import PARTS, Pair, Pairing
 from tfscale.suite.compare.matching import against_first, differing, names_of
 from tfscale.suite.preparing import Prepared
 from tfscale.suite.spec import Case, Suite

@@ -10,6 +10,8 @@ from tfscale.suite.record import Quantity, Status, Strict
 SCHEMA: Literal["tfscale.compare/1"] = "tfscale.compare/1"
 PAIRING_SCHEMA: Literal["tfscale.pairing/1"] = "tfscale.pairing/1"
 
+PARTS = ("hardware", "clocks", "software")
+"""What of an environment may be the thing compared, beside the axes of a case."""
 Weighs = Literal["compared", "unfair", "note"]
 """compared: it is the thing compared; unfair: it makes the comparison unfair; note: worth knowing."""
 Verdict = Literal["faster", "slower", "no_difference_shown", "no_interval", "not_compared"]

@@ -6,8 +6,7 @@ from functools import cached_property
 from typing import Any
 
 from tfscale.suite.caseresult import case_result
-from tfscale.suite.compare.comparability import PARTS
-from tfscale.suite.compare.forms import Pairing
+from tfscale.suite.compare.forms import PARTS, Pairing
 from tfscale.suite.record import CaseResult, Record
 from tfscale.suite.spec import Case
 from tfscale.suite.suitefile import AXES, unknown_key
