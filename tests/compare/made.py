@@ -98,9 +98,10 @@ def trials(of: Case, speeds: Sequence[float], **more: Any) -> list[Record]:
 
 
 def stored(results: Path, records: Sequence[Record]) -> Path:
-    """A run folder under `results` that holds these records, under its own run id."""
+    """A run folder under `results` that holds these records, made one after the other, under its own run id."""
     folder = RunFolder.create(results, "name: made\n", records[0].environment)
-    for one in records:
+    for minute, one in enumerate(records):
         identity = {"run": folder.run, "id": f"{folder.run}/{one.case_id}/{one.trial}"}
+        identity["created"] = f"2026-12-01T02:{minute:02d}:00+00:00"
         folder.write_record(one.model_copy(update=identity))
     return folder.path
