@@ -193,6 +193,7 @@ def compare(
     launcher: Annotated[str | None, typer.Option(help="How ranks start; overrides cluster.launcher.")] = None,
     results: Results = Path("results"),
     csv: Annotated[Path | None, typer.Option("--csv", help="Write one line a case to this file.")] = None,
+    report: Annotated[Path | None, typer.Option("--report", help="Write one self-contained page here.")] = None,
     strict: Annotated[bool, typer.Option("--strict", help="Exit 1 where the two are not comparable.")] = False,
     as_json: Json = False,
 ) -> None:
@@ -203,12 +204,28 @@ def compare(
     try:
         if csv is not None:
             comparing.check_csv(csv)
+        if report is not None:
+            _check_page("--report", report)
     except ValueError as error:
         raise fail(str(error)) from error
     found = comparing.compared(
         comparing.Asked(a, b, by or (), only_a, only_b, price or (), effect, interleave, trials, launcher, results)
     )
+    if report is not None:
+        _write_comparison_page(found, report)
     raise comparing.tell(found, as_json=as_json, csv=csv, strict=strict)
+
+
+def _write_comparison_page(found: Any, output: Path) -> None:
+    from tfscale.reports import comparison_page
+    from tfscale.suite import rankfiles
+
+    page = comparison_page.comparison_report(found)
+    try:
+        rankfiles.write_atomic(output.resolve(), page.encode("utf-8", "backslashreplace"))
+    except OSError as error:
+        raise fail(str(error), FAILED) from error
+    err.print(f"page: {output}", soft_wrap=True, markup=False)
 
 
 def _serve_trace(paths: list[Path], port: int) -> int:

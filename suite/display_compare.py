@@ -11,6 +11,7 @@ from rich.table import Table
 
 from tfscale.suite.compare.forms import Both, Comparison, Difference, Mean, Money, Needed, Row, Side
 from tfscale.suite.display import cell, number, quantity
+from tfscale.suite.display_environment import shown
 from tfscale.suite.record import Quantity
 
 WORDS = {
@@ -65,29 +66,28 @@ def _comparability(found: Comparison, console: Console) -> None:
     counted = "1 difference" if unfair == 1 else f"{unfair} differences"
     verdict = "fair" if told.fair else f"NOT FAIR: {counted} beside what is compared"
     console.print(f"compared: {things}; {verdict}", style="" if told.fair else "bold red", markup=False, soft_wrap=True)
-    shown = [d for d in told.differences if d.weighs != "note"] + [d for d in told.differences if d.weighs == "note"][
+    listed = [d for d in told.differences if d.weighs != "note"] + [d for d in told.differences if d.weighs == "note"][
         :_MOST_NOTES
     ]
-    if shown:
+    if listed:
         table = Table("", "what", "A", "B", "why it matters", box=None, pad_edge=False)
-        for difference in shown:
+        for difference in listed:
             table.add_row(*(escape(text) for text in _difference(difference)), style=_STYLES[difference.weighs])
         console.print(table)
-    if len(shown) < len(told.differences):
-        console.print(f"and {len(told.differences) - len(shown)} further notes (--json has them)", style="dim")
+    if len(listed) < len(told.differences):
+        console.print(f"and {len(told.differences) - len(listed)} further notes (--json has them)", style="dim")
     console.print()
 
 
 def _difference(difference: Difference) -> tuple[str, str, str, str, str]:
-    concerned = f" ({len(difference.cases)} cases)" if difference.cases else ""
-    values = [_value(difference.a), _value(difference.b)]
+    count = len(difference.cases)
+    concerned = f" ({count} {'case' if count == 1 else 'cases'})" if count else ""
+    values = [_value(difference.what, value) for value in (difference.a, difference.b)]
     return difference.weighs, difference.what, values[0], values[1], difference.why + concerned
 
 
-def _value(value: Any) -> str:
-    if isinstance(value, list):
-        return ", ".join(str(member) for member in value) or "none"
-    return "unknown" if value is None else cell(value)
+def _value(what: str, value: Any) -> str:
+    return cell(value) if isinstance(value, dict) else shown(what, value)
 
 
 def _rows(found: Comparison, console: Console) -> None:
@@ -161,7 +161,8 @@ def mean_words(mean: Mean) -> str:
     if mean.ratio.value is None:
         return f"geometric mean{of}: unknown ({mean.ratio.reason})"
     members = "1 case" if len(mean.members) == 1 else f"{len(mean.members)} cases"
-    return f"geometric mean of {members}{of}: {ratio_words(mean.ratio)}: {WORDS[mean.verdict]}"
+    lacking = ", as one of them has none" if mean.verdict == "no_interval" and len(mean.members) > 1 else ""
+    return f"geometric mean of {members}{of}: {ratio_words(mean.ratio)}: {WORDS[mean.verdict]}{lacking}"
 
 
 def row_words(row: Row) -> list[str]:

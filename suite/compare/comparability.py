@@ -152,8 +152,10 @@ def _of_cases(a: Record, b: Record, by: Sequence[str]) -> Iterator[Difference]:
 
 def _of_checks(matched: Matched) -> Iterator[Difference]:
     """What a check doubts on one side only: somebody else's load, throttling, another transport."""
+    if any(result.validity.status == "INVALID" for result in matched.results):
+        return  # it is not compared
     doubted = [
-        {check.name: check.status for check in result.validity.checks if check.status in ("SUSPECT", "INVALID")}
+        {check.name: check.status for check in result.validity.checks if check.status == "SUSPECT"}
         for result in matched.results
     ]
     for name in dict.fromkeys((*doubted[0], *doubted[1])):
