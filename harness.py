@@ -13,6 +13,7 @@ import typer
 
 from tfscale.suite import catalogue, display
 from tfscale.suite.commandline import bench, formats, machine, placing
+from tfscale.suite.commandline import compare as comparing
 from tfscale.suite.commandline.common import FAILED, FINDING, GOOD, Json, answer, fail
 from tfscale.suite.display import err
 
@@ -162,6 +163,69 @@ def _check_page(option: str, output: Path) -> None:
         begin = stream.read(64).lstrip().lower()
     if begin and not begin.startswith((b"<!doctype html", b"<html")):
         raise ValueError(f"{option} {output} is not a page, and only pages are replaced; name an HTML file")
+
+
+@app.command()
+def compare(
+    a: Annotated[str, typer.Argument(metavar="A", help="A results folder, run folder or record; a suite to run now.")],
+    b: Annotated[
+        str | None,
+        typer.Argument(metavar="[B]", help="What to hold against it (default: A itself).", show_default=False),
+    ] = None,
+    by: Annotated[
+        list[str] | None,
+        typer.Option("--by", help="Axes in which cases are to differ, or hardware, clocks, software; may be repeated."),
+    ] = None,
+    only_a: Annotated[str | None, typer.Option("--a", help="Only cases of A that match, e.g. 'exchange=none'.")] = None,
+    only_b: Annotated[str | None, typer.Option("--b", help="Only cases of B that match.")] = None,
+    price: Annotated[
+        list[str] | None,
+        typer.Option("--price", help="Of a device and hour: A=2.50EUR/device-hour@2026-12; one a side."),
+    ] = None,
+    effect: Annotated[
+        float, typer.Option("--effect", help="The difference to count trials for, where none is shown.")
+    ] = 0.02,
+    interleave: Annotated[
+        bool,
+        typer.Option("--interleave", help="Run the settings of suite A, or of A and B, now and in turns: A B B A."),
+    ] = False,
+    trials: Annotated[int | None, typer.Option(min=1, help="Pairs to run; overrides measure.trials.")] = None,
+    launcher: Annotated[str | None, typer.Option(help="How ranks start; overrides cluster.launcher.")] = None,
+    results: Results = Path("results"),
+    csv: Annotated[Path | None, typer.Option("--csv", help="Write one line a case to this file.")] = None,
+    report: Annotated[Path | None, typer.Option("--report", help="Write one self-contained page here.")] = None,
+    strict: Annotated[bool, typer.Option("--strict", help="Exit 1 where the two are not comparable.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Compare two results or two settings: what differs, ratios with intervals, cost, energy, memory.
+
+    Example: tfscale compare results/RUN1 results/RUN2 --price A=2.50EUR/device-hour@2026-12 --price B=3EUR/device-hour@2026-12
+    """
+    try:
+        if csv is not None:
+            comparing.check_csv(csv)
+        if report is not None:
+            _check_page("--report", report)
+    except ValueError as error:
+        raise fail(str(error)) from error
+    found = comparing.compared(
+        comparing.Asked(a, b, by or (), only_a, only_b, price or (), effect, interleave, trials, launcher, results)
+    )
+    if report is not None:
+        _write_comparison_page(found, report)
+    raise comparing.tell(found, as_json=as_json, csv=csv, strict=strict)
+
+
+def _write_comparison_page(found: Any, output: Path) -> None:
+    from tfscale.reports import comparison_page
+    from tfscale.suite import rankfiles
+
+    page = comparison_page.comparison_report(found)
+    try:
+        rankfiles.write_atomic(output.resolve(), page.encode("utf-8", "backslashreplace"))
+    except OSError as error:
+        raise fail(str(error), FAILED) from error
+    err.print(f"page: {output}", soft_wrap=True, markup=False)
 
 
 def _serve_trace(paths: list[Path], port: int) -> int:

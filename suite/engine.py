@@ -77,7 +77,7 @@ class Sweep:
         writable.check(self.folder.path)
         self.folder.write_run(self._document(store.Found()))
         known = store.find_records(self.folder.path)
-        self._run_cases(known)
+        self.run_cases(known.records)
         if self.target_loss is not None:  # after all cases: trainings take longest
             trainer = Trainer(self.target_loss, self.folder, self.nearby or self.bench, self.notify, self.interrupt)
             trainer.run(self._trainings, known.curves)
@@ -86,7 +86,8 @@ class Sweep:
         self.folder.write_run(document)
         return document
 
-    def _run_cases(self, known: store.Found) -> None:
+    def run_cases(self, known: Sequence[Record]) -> None:
+        """All cases, one after the other or in lanes, until told to stop. `known`: the records that are there already."""
         if self.lanes:
             small, large = split(self.cases, devices_of(self.lanes[0].place))
             lanes = [replace(self, bench=bench, lanes=()) for bench in self.lanes]
@@ -99,12 +100,12 @@ class Sweep:
             if not self._one(known, case):
                 return
 
-    def _one(self, known: store.Found, case: Case) -> bool:
+    def _one(self, known: Sequence[Record], case: Case) -> bool:
         """Run a case, unless the run is to end; False where it is."""
         if self.interrupt.after_case():
             return False
         try:
-            self.run_case(case, [record for record in known.records if record.case_id == case.id])
+            self.run_case(case, [record for record in known if record.case_id == case.id])
         except Stopped:
             self._tell("stopping", case)
             return False

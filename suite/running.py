@@ -1,7 +1,7 @@
 """From a prepared suite to a finished run: what `tfscale run` does between parsing and printing."""
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -38,12 +38,21 @@ class NothingToResumeError(ValueError):
     """`--resume` without a run of this suite that could go on."""
 
 
-def run(prepared: Prepared, results: Path, *, resume: bool, overrides: dict[str, str]) -> tuple[Run, Path]:
+def run(
+    prepared: Prepared,
+    results: Path,
+    *,
+    resume: bool,
+    overrides: dict[str, str],
+    make: Callable[..., Sweep] = Sweep,
+) -> tuple[Run, Path]:
     """Run what is prepared, with progress on stderr; the run's document and its folder.
 
     `overrides` are the options that the reproducing command must repeat (`--trials 5`). Raises NothingToResumeError,
     lock.HeldError where another run is at work in `results`, lanes.TooSmallError where the machine cannot be parted,
     ResultsError where results cannot be kept.
+
+    `make` takes the fields of a Sweep and may go through its cases in an order of its own.
     """
     before = _resumed(prepared, results) if resume else None
     suite = prepared.suite
@@ -70,7 +79,7 @@ def run(prepared: Prepared, results: Path, *, resume: bool, overrides: dict[str,
         if suite.target_loss is not None and suite.cluster.launcher != NEARBY:
             near = suite.cluster.model_copy(update={"launcher": NEARBY})
             nearby = replace(bench, launcher=stack.enter_context(_launcher(near)))
-        sweep = Sweep(
+        sweep = make(
             suite=suite.name,
             cases=site.cases,
             folder=folder,

@@ -5,6 +5,8 @@ from typing import Any
 from pydantic import BaseModel
 
 from tfscale.suite.benchforms import COLLECTIVES_SCHEMA, BenchCollectives
+from tfscale.suite.compare.forms import PAIRING_SCHEMA, Comparison, Pairing
+from tfscale.suite.compare.forms import SCHEMA as COMPARE_SCHEMA
 from tfscale.suite.doctor.findings import SCHEMA as DOCTOR_SCHEMA
 from tfscale.suite.doctor.findings import Examination
 from tfscale.suite.environment.diff import Diff
@@ -46,6 +48,8 @@ MODELS: dict[str, type[BaseModel]] = {
     IMPORTED_SCHEMA: Imported,
     EXPORT_SCHEMA: ExportAnswer,
     IMPORT_SCHEMA: ImportAnswer,
+    COMPARE_SCHEMA: Comparison,
+    PAIRING_SCHEMA: Pairing,
 }
 
 

@@ -19,6 +19,7 @@ from pathlib import Path
 
 import auto
 import collectives
+import comparisons
 import exchanges
 import gemm
 import launch
@@ -57,6 +58,7 @@ MEASUREMENTS: dict[str, Measurement] = {
     "weak": lambda quick, out, cells: weak.run(quick),
     "trace": lambda quick, out, cells: traces.run(quick),
     "exchanges": exchanges.run,
+    "compare": lambda quick, out, cells: comparisons.run(quick),
 }
 """In the order of the page; peers needs the peaks of gemm. (quick, folder of the parts, cells): '' is every cell."""
 
