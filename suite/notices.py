@@ -23,6 +23,9 @@ Kind = Literal[
     "training_started",
     "training_done",
     "training_failed",
+    "recovery_started",
+    "recovery_done",
+    "recovery_failed",
     "stopping",
 ]
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tfscale.suite import catalogue, environment, only, pruning, registry, suitefile, trainings
+from tfscale.suite import catalogue, environment, only, pruning, recoveries, registry, suitefile, trainings
 from tfscale.suite.record import Pruned
 from tfscale.suite.spec import Case, Suite
 
@@ -30,6 +30,13 @@ class Prepared:
         wanted = self.suite.target_loss
         return trainings.trainings(self.cases, wanted) if wanted else []
 
+    @property
+    def recoveries(self) -> list[Case]:
+        """Cases of the scenario `recovery`: for each a training without a failure, and two launches for each seed."""
+        wanted = self.suite.recovery
+        launcher = registry.load("launchers", self.suite.cluster.launcher)
+        return recoveries.sorted_out(self.cases, wanted, launcher)[0] if wanted else []
+
     def dry_run_document(self) -> dict[str, Any]:
         """The answer of `run --dry-run --json`."""
         return {
@@ -39,6 +46,7 @@ class Prepared:
             "pruned": [pruned.model_dump(mode="json") for pruned in self.pruned],
             "device_hours_at_most": self.device_hours,
             "trainings": len(self.needed),
+            "recoveries": len(self.recoveries),
         }
 
 
@@ -57,6 +65,8 @@ def prepare(name: str, *, expression: str | None, trials: int | None, launcher: 
     machine = environment.machine(suite.cluster)
     cases, pruned = pruning.prune(chosen, machine, suite.cluster.launcher)
     _check_data(cases)
+    if suite.recovery is not None:
+        pruned += recoveries.sorted_out(cases, suite.recovery, registry.load("launchers", suite.cluster.launcher))[1]
     return Prepared(suite, path.read_text(encoding="utf-8"), cases, pruned)
 
 

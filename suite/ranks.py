@@ -48,7 +48,7 @@ def _read(plan: RankPlan) -> RankData:
     try:
         result = read_result(folder)
         series = BlockSeries.from_arrays(read_arrays(folder / BLOCKS))
-        launch = json.loads((folder / LAUNCH).read_bytes()) if (folder / LAUNCH).exists() else {}
+        launch = launch_told(folder)
     except (OSError, ValueError, KeyError) as error:
         raise MergeError(f"rank {plan.rank}: {error}") from error
     if result.rank != plan.rank:
@@ -56,6 +56,12 @@ def _read(plan: RankPlan) -> RankData:
     events = EventReader(folder).read()
     started = next((event["t_ns"] for event in events if event.get("name") == "started"), None)
     return RankData(plan, result, series, launch, started)
+
+
+def launch_told(folder: Path) -> dict[str, Any]:
+    """What the launcher noted of the start of the rank in `folder`; {} where it noted nothing. Raises OSError, ValueError."""
+    told: dict[str, Any] = json.loads((folder / LAUNCH).read_bytes()) if (folder / LAUNCH).exists() else {}
+    return told
 
 
 def block_arrays(ranks: Sequence[RankData]) -> dict[str, NDArray[Any]]:

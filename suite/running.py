@@ -66,6 +66,7 @@ def run(prepared: Prepared, results: Path, *, resume: bool, overrides: dict[str,
             created=folder.created(),
             target_loss=suite.target_loss,
             nearby=nearby,
+            recovery=suite.recovery,
         )
         with sweep.interrupt:
             return sweep.run(), folder.path

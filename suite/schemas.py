@@ -14,11 +14,13 @@ from tfscale.suite.record import (
     CASE_SCHEMA,
     CURVE_SCHEMA,
     RECORD_SCHEMA,
+    RECOVERY_SCHEMA,
     RUN_SCHEMA,
     CaseResult,
     Curve,
     Failure,
     Record,
+    RecoveryResult,
     Run,
 )
 
@@ -28,6 +30,7 @@ MODELS: dict[str, type[BaseModel]] = {
     CASE_SCHEMA: CaseResult,
     RUN_SCHEMA: Run,
     CURVE_SCHEMA: Curve,
+    RECOVERY_SCHEMA: RecoveryResult,
     "tfscale.failure/1": Failure,
     "tfscale.environment_diff/1": Diff,
     DOCTOR_SCHEMA: Examination,

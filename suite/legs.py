@@ -1,0 +1,119 @@
+"""A training in several launches, each a leg: what was seen of each, kept beside it so that a later run can go on.
+
+All times are seconds of the harness's `time.perf_counter`. A rank stamps what it tells with a clock of its own, which may
+be another machine's; the least of (arrival - stamp) over all that it told is taken as the difference, which is then too
+large by the shortest time that a message took to be read.
+"""
+
+import os
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
+
+from tfscale.suite.events import EventReader
+from tfscale.suite.launchers import procfs
+from tfscale.suite.planner import rank_folder
+from tfscale.suite.rankfiles import write_atomic
+from tfscale.suite.ranks import launch_told
+from tfscale.suite.record import FaultClass
+
+FILE = "legs.json"
+End = Literal["done", "failed", "stopped"]
+"""stopped: by Ctrl-C, or preempted."""
+
+
+class Leg(BaseModel):
+    """One launch of a training."""
+
+    model_config = ConfigDict(defer_build=True, frozen=True, extra="forbid")
+
+    number: int
+    resume_step: int | None
+    end: End
+    clock: str
+    """Whose perf_counter the times are of: those of another harness cannot be compared."""
+    struck_step: int | None = None
+    """The last step that the failing rank had completed when the planned fault came; None: it did not."""
+    struck_s: float | None = None
+    phases_s: dict[str, float] = {}
+    """Phase -> when the last rank told that it had passed it."""
+    noticed_s: float | None = None
+    ended_s: float
+    """When no process of the launch was left."""
+    classification: FaultClass | None = None
+    reason: str | None = None
+    rank: int | None = None
+    log_tail: str = ""
+    kept: dict[int, list[int]] = {}
+    """Rank -> steps of which it last said that it has whole checkpoints; a rank that never said is missing."""
+    start: str | None = None
+    """How ranks were started (forked or fresh), where the launcher notes it."""
+
+
+_LEGS = TypeAdapter(list[Leg])
+
+
+def read(folder: Path) -> list[Leg]:
+    """The legs of the training in `folder`; none where there is no whole account of them."""
+    try:
+        return _LEGS.validate_json((folder / FILE).read_bytes())
+    except (OSError, ValidationError):
+        return []
+
+
+def write(folder: Path, legs: Sequence[Leg]) -> None:
+    write_atomic(folder / FILE, _LEGS.dump_json(list(legs), indent=1))
+
+
+def this_clock() -> str:
+    """Names this process: its number, and when it was started."""
+    return f"{os.getpid()}/{procfs.started(os.getpid())}"
+
+
+class Observed:
+    """Takes in what ranks tell while a leg is running."""
+
+    def __init__(self, on_strike: Callable[[int], None] = lambda rank: None) -> None:
+        """`on_strike(rank)` is called when the planned fault comes over a rank."""
+        self._on_strike = on_strike
+        self._offsets: dict[int, float] = {}
+        self._struck: tuple[int, int, float] | None = None
+        self.phases_s: dict[str, float] = {}
+
+    def event(self, rank: int, event: dict[str, Any]) -> None:
+        now = time.perf_counter()
+        if "t_ns" in event:
+            late = now - event["t_ns"] / 1e9
+            self._offsets[rank] = min(late, self._offsets.get(rank, late))
+        if event["event"] == "phase":
+            self.phases_s[event["name"]] = now
+        elif event["event"] == "fault" and self._struck is None:
+            self._struck = (rank, int(event["step"]), event["t_ns"] / 1e9)
+            self._on_strike(rank)
+
+    @property
+    def struck(self) -> tuple[int, float] | None:
+        """Step and time of the planned fault, once it came."""
+        if self._struck is None:
+            return None
+        rank, step, stamp = self._struck
+        return step, stamp + self._offsets[rank]
+
+
+def kept_of(launch: Path, world: int, before: dict[int, list[int]]) -> dict[int, list[int]]:
+    """What each rank last said that it has; `before` for a rank that said nothing in the launch in that folder."""
+    told = dict(before)
+    for rank in range(world):
+        for event in EventReader(rank_folder(launch, rank)).read():
+            if event["event"] == "checkpoints":
+                told[rank] = [int(step) for step in event["kept"]]
+    return told
+
+
+def start_of(launch: Path, world: int) -> str | None:
+    """How the ranks of a launch were started, where their launcher notes it."""
+    starts = {launch_told(rank_folder(launch, rank)).get("start") for rank in range(world)}
+    return " and ".join(sorted(start for start in starts if start)) or None
