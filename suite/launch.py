@@ -141,10 +141,11 @@ def _once(bench: Bench, plans: list[RankPlan], on_event: OnEvent, stop: Callable
         return Outcome(Blame("never_started", None, str(error)))
     except ValueError as error:  # what a launcher cannot start
         return Outcome(Blame("error", None, str(error)))
+    grace_s = END_GRACE_S
     try:
         return watch(job, plans, on_event=on_event, stop=stop)
     except Stopped:
-        job.end(bench.save_s)
+        grace_s = bench.save_s
         raise
     finally:
-        job.end(END_GRACE_S)
+        job.end(grace_s)

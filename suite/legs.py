@@ -35,9 +35,10 @@ class Leg(BaseModel):
     end: End
     clock: str
     """Whose perf_counter the times are of: those of another harness cannot be compared."""
-    struck_step: int | None = None
-    """The last step that the failing rank had completed when the planned fault came; None: it did not."""
+    reached_step: int | None = None
+    """The furthest step that any rank told of; None: none was completed."""
     struck_s: float | None = None
+    """When the planned fault came; None: it did not."""
     phases_s: dict[str, float] = {}
     """Phase -> when the last rank told that it had passed it."""
     noticed_s: float | None = None
@@ -76,11 +77,12 @@ def this_clock() -> str:
 class Observed:
     """Takes in what ranks tell while a leg is running."""
 
-    def __init__(self, on_strike: Callable[[int], None] = lambda rank: None) -> None:
-        """`on_strike(rank)` is called when the planned fault comes over a rank."""
-        self._on_strike = on_strike
+    def __init__(self, cut: Callable[[int], None]) -> None:
+        """`cut(rank)` cuts the link of a rank's host, where that is the planned fault and its moment has come."""
+        self._cut = cut
         self._offsets: dict[int, float] = {}
-        self._struck: tuple[int, int, float] | None = None
+        self._told: tuple[int, float] | None = None
+        self._cut_s: float | None = None
         self.phases_s: dict[str, float] = {}
 
     def event(self, rank: int, event: dict[str, Any]) -> None:
@@ -90,27 +92,31 @@ class Observed:
             self._offsets[rank] = min(late, self._offsets.get(rank, late))
         if event["event"] == "phase":
             self.phases_s[event["name"]] = now
-        elif event["event"] == "fault" and self._struck is None:
-            self._struck = (rank, int(event["step"]), event["t_ns"] / 1e9)
-            self._on_strike(rank)
+        elif event["event"] == "fault" and self._told is None:
+            self._told = (rank, event["t_ns"] / 1e9)
+            if event["kind"] == "cut":
+                self._cut(rank)
+                self._cut_s = time.perf_counter()
 
     @property
-    def struck(self) -> tuple[int, float] | None:
-        """Step and time of the planned fault, once it came."""
-        if self._struck is None:
-            return None
-        rank, step, stamp = self._struck
-        return step, stamp + self._offsets[rank]
+    def struck_s(self) -> float | None:
+        """When the planned fault came; None where it has not."""
+        if self._told is None or self._cut_s is not None:
+            return self._cut_s
+        rank, stamp = self._told
+        return stamp + self._offsets[rank]
 
 
-def kept_of(launch: Path, world: int, before: dict[int, list[int]]) -> dict[int, list[int]]:
-    """What each rank last said that it has; `before` for a rank that said nothing in the launch in that folder."""
-    told = dict(before)
+def told_of(launch: Path, world: int, before: dict[int, list[int]]) -> tuple[dict[int, list[int]], int | None]:
+    """What each rank last said that it has (`before` for one that said nothing in this launch), and the furthest step."""
+    kept, reached = dict(before), None
     for rank in range(world):
         for event in EventReader(rank_folder(launch, rank)).read():
             if event["event"] == "checkpoints":
-                told[rank] = [int(step) for step in event["kept"]]
-    return told
+                kept[rank] = [int(step) for step in event["kept"]]
+            elif event["event"] == "progress":
+                reached = max(reached or 0, int(event["step"]))
+    return kept, reached
 
 
 def start_of(launch: Path, world: int) -> str | None:

@@ -46,7 +46,8 @@ class Progress:
 
     def _running(self, notice: Notice) -> str:
         event = notice.detail.get("event", {})
-        phase = event.get("name") or (f"step {event['step']}" if "step" in event else notice.kind.replace("_", " "))
+        step = event.get("step")
+        phase = event.get("name") or (f"step {step}" if step is not None else notice.kind.replace("_", " "))
         return f"{notice.case.workload} {notice.case.strategy} x{notice.case.devices}: {phase}"
 
 
@@ -65,7 +66,11 @@ def _line(notice: Notice) -> str | None:
         curve = notice.detail["curve"]
         to = f"{curve.reached} steps to a loss of {curve.target:.4g}" if curve.reached else "did not come to its target"
         return f"{case}: {to}, {curve.steps} trained"
-    if notice.kind == "training_failed":
+    if notice.kind == "recovery_done":
+        told = notice.detail["recovery"]
+        resumed = sum(failure.resumed for failure in told.failures)
+        return f"{case}: resumed after {resumed} of {len(told.failures)} failures, {told.validity.status}"
+    if notice.kind in ("training_failed", "recovery_failed"):
         return f"{case}: failed: {notice.detail['failure'].reason}"
     if notice.kind == "port_retry":
         return f"{case}: a port was taken meanwhile, launched again with others"

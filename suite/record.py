@@ -247,7 +247,7 @@ class Failed(Strict):
     rank: int
     """The rank that was to fail."""
     step: int | None
-    """The last step that it had completed then; None where the failure did not come."""
+    """The furthest step that any rank had completed when the job was ended; None where the failure did not come."""
     resumed_step: int | None
     """The checkpoint that training went on from, 0: from the start; None where it did not."""
     noticed_as: FaultClass | None

@@ -138,7 +138,7 @@ def costs_of(reference: Training, period_steps: int, calls: int) -> dict[str, Qu
 def failed(seed: int, training: Training, expected: NDArray[np.float64], step_s: float | None) -> Failed:
     """What one planned failure came to."""
     assert training.fault is not None, "only the reference has none"
-    number = next((n for n, leg in enumerate(training.legs) if leg.struck_step is not None), None)
+    number = next((n for n, leg in enumerate(training.legs) if leg.struck_s is not None), None)
     struck = training.legs[number] if number is not None else None
     after = training.legs[number + 1] if number is not None and number + 1 < len(training.legs) else None
     reason = None if training.whole and struck else why_not(training, struck)
@@ -147,7 +147,7 @@ def failed(seed: int, training: Training, expected: NDArray[np.float64], step_s:
     return Failed(
         seed=seed,
         rank=training.fault.rank,
-        step=struck.struck_step if struck else None,
+        step=struck.reached_step or 0 if struck else None,
         resumed_step=resumed,
         noticed_as=struck.classification if struck else None,
         quantities=times_of(struck, after, resumed, step_s),
@@ -185,10 +185,10 @@ def times_of(struck: Leg | None, after: Leg | None, resumed: int | None, step_s:
         "restart_time": between("noticed", "first_step", "from then until all ranks had taken a step again"),
         **{name: between(*part) for name, part in PARTS.items()},
     }
-    lost = "steps complete at the failure, less the step of the checkpoint"
-    if struck is None or struck.struck_step is None or resumed is None:
+    lost = "the furthest step that any rank completed, less the step of the checkpoint"
+    if struck is None or resumed is None:
         return {**times, "steps_lost": unknown("steps", "measured", lost, reason), "time_lost": _no_time(reason)}
-    steps = quantity(float(struck.struck_step - resumed), "steps", lost)
+    steps = quantity(float((struck.reached_step or 0) - resumed), "steps", lost)
     down = [times["detection_time"].value, times["restart_time"].value, step_s]
     if None in down:
         return {**times, "steps_lost": steps, "time_lost": _no_time(reason)}

@@ -99,8 +99,8 @@ class Recoverer:
         if not legs or legs[-1].end == "failed":
             empty(folder)
             legs = []
-        while not legs or legs[-1].end == "stopped" or (legs[-1].end == "failed" and legs[-1].struck_step is not None):
-            struck = any(leg.struck_step is not None for leg in legs)
+        while not legs or legs[-1].end == "stopped" or (legs[-1].end == "failed" and legs[-1].struck_s is not None):
+            struck = any(leg.struck_s is not None for leg in legs)
             leg, stopped = self._leg(case, folder, world, legs, None if struck else fault)
             legs.append(leg)
             accounts.write(folder, legs)
@@ -123,17 +123,17 @@ class Recoverer:
         )
         where = folder / f"launch{len(before)}"
         with self._scissors(case) as cut:
-            observed = Observed(lambda rank: cut(rank) if fault and fault.kind == "cut" else None)
+            observed = Observed(cut)
             outcome, stopped = self._launch(case, where, stretch, observed)
-        struck_step, struck_s = observed.struck or (None, None)
+        kept, reached = accounts.told_of(where, world, kept)
         blame = outcome.failure
         leg = Leg(
             number=len(before),
             resume_step=stretch.resume_step,
             end="stopped" if stopped is not None else "failed" if blame else "done",
             clock=accounts.this_clock(),
-            struck_step=struck_step,
-            struck_s=struck_s,
+            reached_step=reached,
+            struck_s=observed.struck_s,
             phases_s=observed.phases_s,
             noticed_s=outcome.noticed_s,
             ended_s=time.perf_counter(),
@@ -141,7 +141,7 @@ class Recoverer:
             reason=blame.reason if blame else None,
             rank=blame.rank if blame else None,
             log_tail=outcome.log_tail,
-            kept=accounts.kept_of(where, world, kept),
+            kept=kept,
             start=accounts.start_of(where, world),
         )
         return leg, stopped
