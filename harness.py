@@ -76,7 +76,8 @@ def run(
         if as_json:
             answer(plan.dry_run_document())
         else:
-            display.dry_run(plan.suite, plan.cases, plan.pruned, plan.device_hours, len(plan.needed), display.out)
+            needed, failing = len(plan.needed), len(plan.recoveries)
+            display.dry_run(plan.suite, plan.cases, plan.pruned, plan.device_hours, needed, display.out, failing)
         return
     from tfscale.suite import lanes, lock, running
     from tfscale.suite.launchers.errors import LaunchError

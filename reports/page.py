@@ -22,6 +22,7 @@ from tfscale.reports import (
     loads,
     maps,
     phases,
+    recoveries,
     summary,
     targets,
     traces,
@@ -40,6 +41,7 @@ SECTIONS = (
     ("blocks", "Block times"),
     ("startup", "Start-up"),
     ("exchanges", "Exchanges"),
+    ("recovery", "Failures and checkpoints"),
     ("counters", "Counters"),
     ("failed", findings.TROUBLE),
     ("details", "In full"),
@@ -78,6 +80,7 @@ def _context(
     shares = efficiencies.efficiencies(run)
     made_maps = maps.maps(run)
     travelled = _exchanges(run)
+    shown = {"exchanges": travelled["has_exchanges"], "recovery": bool(run.recoveries)}
     return {
         **travelled,
         "run": run,
@@ -86,7 +89,8 @@ def _context(
         "script_hash": hash_of(static("report.js")),
         "created": when(run.created),
         "others": others,
-        "sections": [each for each in SECTIONS if each[0] != "exchanges" or travelled["has_exchanges"]],
+        "sections": [each for each in SECTIONS if shown.get(each[0], True)],
+        "recoveries": recoveries.recoveries(run),
         "facts": summary.facts(run),
         "tally": summary.tally(cases, failed, pruned),
         "invented": summary.invented(quantities),

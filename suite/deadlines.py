@@ -30,15 +30,19 @@ class RankView:
     exit_s: float | None = None
     compiles_kernels: bool = False
     """Whether TensorFlow said that it compiles its kernels for this GPU, which can take half an hour."""
+    preempted: bool = False
+    """Whether it left for a warning, before it had a result; what it does after that leads to none."""
 
     def take(self, event: dict[str, Any], now: float) -> None:
         """Account for one event of the rank."""
         self.last_s = now
-        if event["event"] == "phase":
+        if event["event"] == "phase" and not self.preempted:
             self.phases.setdefault(event["name"], now)
         elif event["event"] == "progress":
             self.step = int(event["step"])
             self.step_time_s = event.get("step_time_s") or self.step_time_s
+        elif event["event"] == "preempted":
+            self.preempted = not self.finished  # after its result it is no matter
         elif event["event"] == "error" and self.error is None:
             self.error = RankError(event["reason"], event["detail"], event["t_ns"] / 1e9)
 

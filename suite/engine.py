@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import psutil
 
@@ -23,13 +23,15 @@ from tfscale.suite.plan import Pass
 from tfscale.suite.profiled import profiled_cases
 from tfscale.suite.profiling.ofrun import Profiled, profile_of
 from tfscale.suite.ranks import MergeError, leading
-from tfscale.suite.record import Curve, Failure, FaultClass, Pruned, Record, Retry, Run, Validity
+from tfscale.suite.record import Failure, FaultClass, Pruned, Record, Retry, Run, Validity
+from tfscale.suite.recoverer import Recoverer
+from tfscale.suite.recoveries import sorted_out
 from tfscale.suite.retrying import failure_of, launches
 from tfscale.suite.runfolder import RunFolder, utc_now
-from tfscale.suite.spec import Case, TargetLoss
+from tfscale.suite.spec import Case, Recovery, TargetLoss
 from tfscale.suite.trainings import trainings
 from tfscale.suite.validity.judging import judge_profile
-from tfscale.suite.watch import Outcome, Stopped
+from tfscale.suite.watch import Outcome, Preempted, Stopped
 
 WILL_RECUR: tuple[FaultClass, ...] = ("xla_unsupported", "oom", "disk_full", "error")
 """Failures that another trial of the same case would only repeat."""
@@ -52,6 +54,7 @@ class Sweep:
     target_loss: TargetLoss | None = None
     nearby: Bench | None = None
     """Where trainings to a target loss are launched: this machine, without the cases' network; None: as the cases."""
+    recovery: Recovery | None = None
 
     lanes: Sequence[Bench] = ()
     """Parts of the machine on which cases that fit run side by side; empty: one case after the other."""
@@ -60,6 +63,8 @@ class Sweep:
     def __post_init__(self) -> None:
         self._profiled = profiled_cases(self.cases, self.bench.profile)
         self._trainings = trainings(self.cases, self.target_loss) if self.target_loss else []
+        launcher = type(self.bench.launcher)
+        self._recoveries = sorted_out(self.cases, self.recovery, launcher)[0] if self.recovery else []
         launches = len(self.cases) * self.bench.measure.trials + len(self._profiled)
         self._remaining = Remaining(launches, self.bench.measure)
 
@@ -81,8 +86,12 @@ class Sweep:
         if self.target_loss is not None:  # after all cases: trainings take longest
             trainer = Trainer(self.target_loss, self.folder, self.nearby or self.bench, self.notify, self.interrupt)
             trainer.run(self._trainings, known.curves)
+        if self.recovery is not None:
+            recoverer = Recoverer(self.recovery, self.folder, self.bench, self.notify, self.interrupt)
+            recoverer.run(self._recoveries, known.recoveries)
         writable.there(self.folder.path)
         document = self._document(store.find_records(self.folder.path))
+        document = document.model_copy(update={"ended": self._end(document)})
         self.folder.write_run(document)
         return document
 
@@ -106,7 +115,9 @@ class Sweep:
             return False
         try:
             self.run_case(case, [record for record in known if record.case_id == case.id])
-        except Stopped:
+        except Stopped as stopped:
+            if isinstance(stopped, Preempted):
+                self.interrupt.preempt()
             self._tell("stopping", case)
             return False
         return True
@@ -263,17 +274,25 @@ class Sweep:
             records=tuple(records),
             failed=tuple(failures),
             pruned=tuple(self.pruned),
-            missing=tuple(self._missing(records, failures, found.curves)),
+            missing=tuple(self._missing(records, failures, found)),
             environment=self.environment,
             curves=tuple(found.curves),
+            recoveries=tuple(found.recoveries),
         )
 
-    def _missing(self, records: Sequence[Record], failures: Sequence[Failure], curves: Sequence[Curve]) -> list[str]:
+    def _end(self, document: Run) -> Literal["complete", "interrupted", "preempted"]:
+        if not document.missing:
+            return "complete"
+        return "preempted" if self.interrupt.preempted else "interrupted"
+
+    def _missing(self, records: Sequence[Record], failures: Sequence[Failure], found: store.Found) -> list[str]:
         failed = {failure.case_id for failure in failures}
         ended = {record.case_id for record in records} | failed
-        trained = {curve.case_id for curve in curves} | failed
+        trained = {curve.case_id for curve in found.curves} | failed
+        recovered = {result.case_id for result in found.recoveries} | failed
         untrained = [training.case.id for training in self._trainings if training.case.id not in trained]
-        return list(dict.fromkeys([*(case.id for case in self.cases if case.id not in ended), *untrained]))
+        failing = [case.id for case in self._recoveries if case.id not in recovered]
+        return list(dict.fromkeys([*(case.id for case in self.cases if case.id not in ended), *untrained, *failing]))
 
     def _tell(self, kind: Kind, case: Case, trial: int | None = None, **detail: Any) -> None:
         self.notify(Notice(kind, case, trial, detail, self._remaining.seconds))

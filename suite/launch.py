@@ -12,12 +12,12 @@ from tfscale.suite.launchers.base import Launcher
 from tfscale.suite.launchers.environment import ORDER, VISIBLE, base_environment
 from tfscale.suite.launchers.errors import LaunchError, PortTakenError
 from tfscale.suite.monitors.sampling import Sampler, Sampling
-from tfscale.suite.plan import Lengths, Pass, RankPlan
+from tfscale.suite.plan import Lengths, Pass, RankPlan, Stretch
 from tfscale.suite.planner import Folders, Place, plan_launch
 from tfscale.suite.runfolder import empty
 from tfscale.suite.spec import Case, Measure, Profile
 from tfscale.suite.strategies.base import Strategy
-from tfscale.suite.watch import OnEvent, Outcome, watch
+from tfscale.suite.watch import OnEvent, Outcome, Preempted, Stopped, watch
 
 PORT_RETRIES = 3
 END_GRACE_S = 2.0
@@ -38,6 +38,10 @@ class Bench:
     strategy_of: Callable[[Case], Strategy] = lambda case: load_strategy(case.strategy)
     lengths: Lengths | None = None
     """How long a pass `losses` trains."""
+    stretch: Stretch | None = None
+    """What a pass `recovery` trains."""
+    save_s: float = END_GRACE_S
+    """How long ranks that are told to stop may take to save what they have."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +72,8 @@ def launch(
     stop: Callable[[], bool],
     asked: Case | None = None,
 ) -> Launched:
-    """Run `case` once in the emptied `folder`. Raises watch.Stopped when `stop()` turns true; nothing runs on then.
+    """Run `case` once in the emptied `folder`. Raises watch.Stopped when `stop()` turns true, watch.Preempted when a rank
+    was warned that it is about to be ended; nothing runs on then.
 
     `asked` is the case of the suite where `case` has numbers that were decided since.
     """
@@ -81,6 +86,8 @@ def launch(
         unwatched = bench.launcher.watches(plans) if bench.monitors else None
         with _sampled(bench, folder, plans, unwatched) as sampler:
             outcome = _once(bench, plans, on_event, stop)
+        if outcome.preempted:
+            raise Preempted
         taken = outcome.failure is not None and outcome.failure.classification == "port_in_use"
         if not taken or retries == PORT_RETRIES:
             return Launched(plans, outcome, retries, sampler.reason if sampler else unwatched)
@@ -107,6 +114,7 @@ def _plan(
             case_id=asked.id,
             batch_growth=deciding.growth(asked, case),
             lengths=bench.lengths,
+            stretch=bench.stretch,
         )
     except LaunchError as error:
         return [], Outcome(Blame("never_started", None, str(error)))
@@ -138,7 +146,11 @@ def _once(bench: Bench, plans: list[RankPlan], on_event: OnEvent, stop: Callable
         return Outcome(Blame("never_started", None, str(error)))
     except ValueError as error:  # what a launcher cannot start
         return Outcome(Blame("error", None, str(error)))
+    grace_s = END_GRACE_S
     try:
         return watch(job, plans, on_event=on_event, stop=stop)
+    except Stopped:
+        grace_s = bench.save_s
+        raise
     finally:
-        job.end(END_GRACE_S)
+        job.end(grace_s)

@@ -24,6 +24,9 @@ Kind = Literal[
     "training_started",
     "training_done",
     "training_failed",
+    "recovery_started",
+    "recovery_done",
+    "recovery_failed",
     "stopping",
 ]
 

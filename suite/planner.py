@@ -9,7 +9,7 @@ from typing import Literal
 from tfscale.suite import transport
 from tfscale.suite.launchers.base import Host
 from tfscale.suite.launchers.ports import free_ports
-from tfscale.suite.plan import Lengths, Pass, RankPlan, cores_of
+from tfscale.suite.plan import Lengths, Pass, RankPlan, Stretch, cores_of
 from tfscale.suite.spec import Case, Measure, Profile
 from tfscale.suite.strategies.base import RankLayout, Strategy
 
@@ -47,6 +47,7 @@ def plan_launch(
     case_id: str | None = None,
     batch_growth: int = 1,
     lengths: Lengths | None = None,
+    stretch: Stretch | None = None,
 ) -> list[RankPlan]:
     """Plans of all ranks of one launch of `case`, in rank order. `hosts`: in that order too; default: this machine.
 
@@ -96,6 +97,8 @@ def plan_launch(
             pass_=pass_,
             batch_growth=batch_growth,
             lengths=lengths,
+            stretch=stretch,
+            checkpoint_directory=str(rank_folder(Path(stretch.checkpoints), rank)) if stretch else None,
         )
         for rank, layout in enumerate(layouts)
     ]

@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from tfscale.suite import catalogue, environment, only, pruning, registry, suitefile, trainings
+from tfscale.suite import catalogue, environment, only, pruning, recoveries, registry, suitefile, trainings
 from tfscale.suite.cluster import Cluster
 from tfscale.suite.launchers.base import Launcher
 from tfscale.suite.record import Pruned
@@ -34,6 +34,13 @@ class Prepared:
         wanted = self.suite.target_loss
         return trainings.trainings(self.cases, wanted) if wanted else []
 
+    @property
+    def recoveries(self) -> list[Case]:
+        """Cases of the scenario `recovery`: for each a training without a failure, and two launches for each seed."""
+        wanted = self.suite.recovery
+        launcher = registry.load("launchers", self.suite.cluster.launcher)
+        return recoveries.sorted_out(self.cases, wanted, launcher)[0] if wanted else []
+
     def dry_run_document(self) -> dict[str, Any]:
         """The answer of `run --dry-run --json`."""
         return {
@@ -43,6 +50,7 @@ class Prepared:
             "pruned": [pruned.model_dump(mode="json") for pruned in self.pruned],
             "device_hours_at_most": self.device_hours,
             "trainings": len(self.needed),
+            "recoveries": len(self.recoveries),
         }
 
 
@@ -70,6 +78,8 @@ def prepare(
     else:
         cases, pruned = pruning.prune(chosen, environment.machine(suite.cluster), suite.cluster.launcher)
     _check_data(cases)
+    if suite.recovery is not None:
+        pruned += recoveries.sorted_out(cases, suite.recovery, registry.load("launchers", suite.cluster.launcher))[1]
     return Prepared(suite, path.read_text(encoding="utf-8"), cases, pruned)
 
 

@@ -119,7 +119,11 @@ def _line(notice: Notice) -> str | None:
     if notice.kind == "training_done":
         curve = notice.detail["curve"]
         return f"{case}: {reached(curve.reached, curve.target)}, {curve.steps} trained"
-    if notice.kind == "training_failed":
+    if notice.kind == "recovery_done":
+        told = notice.detail["recovery"]
+        resumed = sum(failure.resumed for failure in told.failures)
+        return f"{case}: resumed after {resumed} of {len(told.failures)} failures, {told.validity.status}"
+    if notice.kind in ("training_failed", "recovery_failed"):
         return f"{case}: failed: {notice.detail['failure'].reason}"
     if notice.kind == "port_retry":
         return f"{case}: a port was taken meanwhile, launched again with others"

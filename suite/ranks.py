@@ -51,7 +51,7 @@ def _read(plan: RankPlan) -> RankData:
     try:
         result = read_result(folder)
         series = BlockSeries.from_arrays(read_arrays(folder / BLOCKS))
-        launch = json.loads((folder / LAUNCH).read_bytes()) if (folder / LAUNCH).exists() else {}
+        launch = launch_told(folder)
         clocks = read_clocks(folder)
     except (OSError, ValueError, KeyError) as error:
         raise MergeError(f"rank {plan.rank}: {error}") from error
@@ -71,6 +71,12 @@ def clock_offsets(ranks: Sequence[RankData]) -> list[float] | None:
         return [0.0] * len(ranks)
     found = [rank.clocks.monotonic.offset_ns for rank in ranks if rank.clocks is not None]
     return found if len(found) == len(ranks) else None
+
+
+def launch_told(folder: Path) -> dict[str, Any]:
+    """What the launcher noted of the start of the rank in `folder`; {} where it noted nothing. Raises OSError, ValueError."""
+    told: dict[str, Any] = json.loads((folder / LAUNCH).read_bytes()) if (folder / LAUNCH).exists() else {}
+    return told
 
 
 def block_arrays(ranks: Sequence[RankData]) -> dict[str, NDArray[Any]]:

@@ -93,6 +93,7 @@ def run(
             target_loss=suite.target_loss,
             nearby=nearby,
             lanes=lanes,
+            recovery=suite.recovery,
         )
         with sweep.interrupt:
             return sweep.run(), folder.path
@@ -236,8 +237,9 @@ def _reproduce(folder: Path, case: Case, overrides: dict[str, str]) -> str:
 
 
 def exit_code(finished: Run) -> int:
-    """0 all good; 1 a finding: a case failed or is INVALID; 3 interrupted before all cases were run."""
+    """0 all good; 1 a finding: a case failed, is INVALID or did not come back from a failure; 3 not all cases were run."""
     if finished.missing:
         return 3
     invalid = any(case.validity.status == "INVALID" for case in finished.cases)
-    return 1 if finished.failed or invalid else 0
+    lost = any(result.validity.status == "INVALID" for result in finished.recoveries)
+    return 1 if finished.failed or invalid or lost else 0

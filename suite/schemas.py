@@ -24,11 +24,13 @@ from tfscale.suite.record import (
     CASE_SCHEMA,
     CURVE_SCHEMA,
     RECORD_SCHEMA,
+    RECOVERY_SCHEMA,
     RUN_SCHEMA,
     CaseResult,
     Curve,
     Failure,
     Record,
+    RecoveryResult,
     Run,
 )
 from tfscale.suite.rendering import SCHEMA as RENDERED_SCHEMA
@@ -40,6 +42,7 @@ MODELS: dict[str, type[BaseModel]] = {
     CASE_SCHEMA: CaseResult,
     RUN_SCHEMA: Run,
     CURVE_SCHEMA: Curve,
+    RECOVERY_SCHEMA: RecoveryResult,
     "tfscale.failure/1": Failure,
     "tfscale.environment_diff/1": Diff,
     DOCTOR_SCHEMA: Examination,

@@ -298,6 +298,40 @@ class TargetLoss(Document):
         return self
 
 
+FaultKind = Literal["kill", "freeze", "cut"]
+
+
+class Recovery(Document):
+    """What a failure costs: trainings with checkpoints, in launches of their own, one of whose ranks fails."""
+
+    fault: FaultKind = "kill"
+    """kill: a rank's process ends at once; freeze: it stops and says nothing; cut: its host's link carries nothing."""
+    seeds: tuple[Annotated[int, Field(ge=0)], ...] = Field(default=(0,), min_length=1)
+    """One failure each: the seed draws the rank and the moment."""
+    steps: int = Field(default=60, ge=4)
+    """Steps of each training."""
+    period_steps: int = Field(default=10, ge=1)
+    """Steps between two checkpoints."""
+    keep: int = Field(default=2, ge=2)
+    """Checkpoints kept; one is too few: while it is written anew there would be none."""
+    directory: str | None = None
+    """Where ranks save; each host must see its own again. Default: in the run's folder."""
+    mtbf_h: tuple[Annotated[float, Field(gt=0)], ...] = (1.0, 24.0, 168.0)
+    """Mean times between failures of the whole job, hours, for which the cheapest period is told."""
+    tolerance: float | None = Field(default=None, ge=0)
+    """Relative difference of losses allowed after a recovery; default: 0 on CPUs, 0.001 elsewhere."""
+    save_s: float = Field(default=60.0, gt=0)
+    """Seconds that ranks get to save when the job is about to be preempted."""
+
+    @model_validator(mode="after")
+    def _a_checkpoint_comes_before_the_end(self) -> Self:
+        if self.period_steps >= self.steps:
+            raise ValueError(f"period_steps: {self.period_steps} is no less than the {self.steps} steps of a training")
+        if len(set(self.seeds)) < len(self.seeds):
+            raise ValueError(f"seeds: {list(self.seeds)} names one twice")
+        return self
+
+
 MONITORS = ("host", "network", "rdma", "nvml")
 """What is sampled beside every trial unless a suite says otherwise; each finds out what is there."""
 
@@ -311,6 +345,7 @@ class Suite(Document):
     measure: Measure = Measure()
     profile: Profile | None = None
     target_loss: TargetLoss | None = None
+    recovery: Recovery | None = None
     monitors: tuple[str, ...] = MONITORS
     """Names of monitors; empty for none."""
     cluster: Cluster = Cluster()

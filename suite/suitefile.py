@@ -14,10 +14,11 @@ from tfscale.suite import matrix, registry
 from tfscale.suite.cluster import Cluster
 from tfscale.suite.document import Document
 from tfscale.suite.profiled import profiled_cases
-from tfscale.suite.spec import MONITORS, Case, Measure, Profile, Suite, TargetLoss
+from tfscale.suite.spec import MONITORS, Case, Measure, Profile, Recovery, Suite, TargetLoss
 
 KEYS = (
-    "name", "description", "matrix", "include", "exclude", "measure", "profile", "target_loss", "monitors", "cluster",
+    "name", "description", "matrix", "include", "exclude", "measure", "profile", "target_loss", "recovery", "monitors",
+    "cluster",
 )  # fmt: skip
 LARGEST_FILE = 4 * 2**20
 """Bytes; a suite is written by people."""
@@ -129,6 +130,7 @@ def build(source: Source) -> Suite:
         "cluster": _document(source, ("cluster",), Cluster),
         "profile": _optional(source, "profile", Profile),
         "target_loss": _optional(source, "target_loss", TargetLoss),
+        "recovery": _optional(source, "recovery", Recovery),
         "monitors": _monitors(source),
     }
     _check_profile_only(source, cases, settings["profile"])

@@ -38,6 +38,8 @@ HEAVY = (
     "keras",
     "tfscale.suite.timed",
     "tfscale.suite.losses",
+    "tfscale.suite.recovery",
+    "tfscale.suite.training.saving",
     "tfscale.suite.training.job",
     "tfscale.suite.strategies.synchronous",
     "tfscale.suite.strategies.scheduled",
