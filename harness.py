@@ -12,7 +12,8 @@ from typing import Annotated, Any
 import typer
 
 from tfscale.suite import catalogue, display
-from tfscale.suite.commandline import bench, machine
+from tfscale.suite.commandline import bench, formats, machine, placing
+from tfscale.suite.commandline import compare as comparing
 from tfscale.suite.commandline import gate as gating
 from tfscale.suite.commandline.common import FAILED, FINDING, GOOD, Json, answer, fail
 from tfscale.suite.display import err
@@ -38,6 +39,9 @@ def run(
     ],
     results: Results = Path("results"),
     launcher: Annotated[str | None, typer.Option(help="How ranks start; overrides cluster.launcher.")] = None,
+    hosts: Annotated[
+        str | None, typer.Option(help="Hosts, separated by commas; overrides cluster.hosts (launcher ssh).")
+    ] = None,
     only: Annotated[
         str | None, typer.Option(help="Run only cases that match, e.g. 'devices>=2,precision=float32'.")
     ] = None,
@@ -48,6 +52,9 @@ def run(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print the cases, the pruned ones and the device-hours.")
     ] = False,
+    render: Annotated[
+        bool, typer.Option("--render", help="Print what starts the run elsewhere (kubernetes, tpu_vm); start nothing.")
+    ] = False,
     report: Annotated[
         Path | None, typer.Option("--report", "-o", help="Where the report goes (default: in the run folder).")
     ] = None,
@@ -57,26 +64,37 @@ def run(
 
     Example: tfscale run suites/quick.yaml --results results
     """
+    if render:
+        placing.render(suite, launcher, only, trials, resume, as_json)
+        return
     from tfscale.suite import preparing
 
     try:
-        plan = preparing.prepare(suite, expression=only, trials=trials, launcher=launcher)
+        plan = preparing.prepare(suite, expression=only, trials=trials, launcher=launcher, hosts=hosts)
     except (ValueError, OSError) as error:
         raise fail(str(error)) from error
     if dry_run:
         if as_json:
             answer(plan.dry_run_document())
         else:
-            display.dry_run(plan.suite, plan.cases, plan.pruned, plan.device_hours, len(plan.needed), display.out)
+            needed, failing = len(plan.needed), len(plan.recoveries)
+            display.dry_run(plan.suite, plan.cases, plan.pruned, plan.device_hours, needed, display.out, failing)
         return
-    from tfscale.suite import running
+    from tfscale.suite import lanes, lock, running
+    from tfscale.suite.launchers.errors import LaunchError
 
+    told = (("--trials", trials), ("--launcher", launcher), ("--hosts", hosts))
+    overrides = {option: str(value) for option, value in told if value}
     try:
-        overrides = {option: str(value) for option, value in (("--trials", trials), ("--launcher", launcher)) if value}
+        passed = {**overrides, **({"--report": str(report.resolve())} if report else {})}
+        submitted = running.hand_over(plan, catalogue.find_suite(suite), results, only=only, options=passed)
+        if submitted is not None:
+            _tell_submitted(submitted.scheduler, submitted.job, results, as_json)
+            return
         finished, folder = running.run(plan, results, resume=resume, overrides=overrides)
-    except running.NothingToResumeError as error:
+    except (running.NothingToResumeError, lock.HeldError, lanes.TooSmallError) as error:
         raise fail(str(error)) from error
-    except OSError as error:
+    except (OSError, LaunchError) as error:
         raise fail(str(error), FAILED) from error
     if as_json:
         answer(finished.model_dump(mode="json", by_alias=True))
@@ -89,6 +107,13 @@ def run(
     if not as_json:
         display.out.print(f"report: {page}", soft_wrap=True, highlight=False)
     raise typer.Exit(running.exit_code(finished))
+
+
+def _tell_submitted(scheduler: str, job: str, results: Path, as_json: bool) -> None:
+    if as_json:
+        answer({"schema": "tfscale.submitted/1", "scheduler": scheduler, "job": job, "results": str(results.resolve())})
+    else:
+        display.out.print(f"{scheduler} job {job} will run it; results: {results}", soft_wrap=True, highlight=False)
 
 
 @app.command()
@@ -140,6 +165,69 @@ def _check_page(option: str, output: Path) -> None:
         begin = stream.read(64).lstrip().lower()
     if begin and not begin.startswith((b"<!doctype html", b"<html")):
         raise ValueError(f"{option} {output} is not a page, and only pages are replaced; name an HTML file")
+
+
+@app.command()
+def compare(
+    a: Annotated[str, typer.Argument(metavar="A", help="A results folder, run folder or record; a suite to run now.")],
+    b: Annotated[
+        str | None,
+        typer.Argument(metavar="[B]", help="What to hold against it (default: A itself).", show_default=False),
+    ] = None,
+    by: Annotated[
+        list[str] | None,
+        typer.Option("--by", help="Axes in which cases are to differ, or hardware, clocks, software; may be repeated."),
+    ] = None,
+    only_a: Annotated[str | None, typer.Option("--a", help="Only cases of A that match, e.g. 'exchange=none'.")] = None,
+    only_b: Annotated[str | None, typer.Option("--b", help="Only cases of B that match.")] = None,
+    price: Annotated[
+        list[str] | None,
+        typer.Option("--price", help="Of a device and hour: A=2.50EUR/device-hour@2026-12; one a side."),
+    ] = None,
+    effect: Annotated[
+        float, typer.Option("--effect", help="The difference to count trials for, where none is shown.")
+    ] = 0.02,
+    interleave: Annotated[
+        bool,
+        typer.Option("--interleave", help="Run the settings of suite A, or of A and B, now and in turns: A B B A."),
+    ] = False,
+    trials: Annotated[int | None, typer.Option(min=1, help="Pairs to run; overrides measure.trials.")] = None,
+    launcher: Annotated[str | None, typer.Option(help="How ranks start; overrides cluster.launcher.")] = None,
+    results: Results = Path("results"),
+    csv: Annotated[Path | None, typer.Option("--csv", help="Write one line a case to this file.")] = None,
+    report: Annotated[Path | None, typer.Option("--report", help="Write one self-contained page here.")] = None,
+    strict: Annotated[bool, typer.Option("--strict", help="Exit 1 where the two are not comparable.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Compare two results or two settings: what differs, ratios with intervals, cost, energy, memory.
+
+    Example: tfscale compare results/RUN1 results/RUN2 --price A=2.50EUR/device-hour@2026-12 --price B=3EUR/device-hour@2026-12
+    """
+    try:
+        if csv is not None:
+            comparing.check_csv(csv)
+        if report is not None:
+            _check_page("--report", report)
+    except ValueError as error:
+        raise fail(str(error)) from error
+    found = comparing.compared(
+        comparing.Asked(a, b, by or (), only_a, only_b, price or (), effect, interleave, trials, launcher, results)
+    )
+    if report is not None:
+        _write_comparison_page(found, report)
+    raise comparing.tell(found, as_json=as_json, csv=csv, strict=strict)
+
+
+def _write_comparison_page(found: Any, output: Path) -> None:
+    from tfscale.reports import comparison_page
+    from tfscale.suite import rankfiles
+
+    page = comparison_page.comparison_report(found)
+    try:
+        rankfiles.write_atomic(output.resolve(), page.encode("utf-8", "backslashreplace"))
+    except OSError as error:
+        raise fail(str(error), FAILED) from error
+    err.print(f"page: {output}", soft_wrap=True, markup=False)
 
 
 def _serve_trace(paths: list[Path], port: int) -> int:
@@ -406,6 +494,8 @@ def data_make(
 app.command()(machine.doctor)
 app.command()(machine.init)
 app.command()(machine.diff)
+app.command()(formats.export)
+app.command("import")(formats.import_)
 bench_app.command("gemm")(machine.bench_gemm)
 bench_app.command("collectives")(bench.collectives)
 

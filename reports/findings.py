@@ -103,7 +103,16 @@ def _within(scope: object) -> str:
     return " within one trial" if scope == "within_trial" else ""
 
 
-def doubts(cases: pd.DataFrame, failed: pd.DataFrame, single: int, missing: int = 0) -> list[Finding]:
+TROUBLE = "Failed and pruned"
+
+
+def _classes(launches: pd.DataFrame) -> str:
+    return ", ".join(f"{name} {count}" for name, count in launches["class"].value_counts(sort=False).items())
+
+
+def doubts(
+    cases: pd.DataFrame, failed: pd.DataFrame, retried: pd.DataFrame, single: int, missing: int = 0
+) -> list[Finding]:
     """What a reader must know before trusting the rest. `single`: cases with one trial only; `missing`: never run."""
     found = []
     if missing:
@@ -117,8 +126,11 @@ def doubts(cases: pd.DataFrame, failed: pd.DataFrame, single: int, missing: int 
         if count:
             found.append(Finding("", f"{text.plural(count, 'case is', 'cases are')} {words}", tone=tone))
     if len(failed):
-        classes = ", ".join(f"{name} {count}" for name, count in failed["class"].value_counts(sort=False).items())
-        found.append(Finding("", f"{text.plural(len(failed), 'launch', 'launches')} failed ({classes}).", tone="bad"))
+        words = f"{text.plural(len(failed), 'launch', 'launches')} failed ({_classes(failed)})."
+        found.append(Finding("", words, tone="bad"))
+    if len(retried):
+        words = f"{text.plural(len(retried), 'launch', 'launches')} failed and went again ({_classes(retried)})."
+        found.append(Finding("", words, f"listed under {TROUBLE}", tone="doubt"))
     if single:
         whose = "Every case has" if single == len(cases) else f"{text.plural(single, 'case has', 'cases have')}"
         found.append(

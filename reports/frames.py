@@ -6,7 +6,7 @@ from typing import Any, get_args
 import pandas as pd
 
 from tfscale.reports import text
-from tfscale.suite.record import CaseResult, Kind, Quantity, Record, Run
+from tfscale.suite.record import CaseResult, Failure, Kind, Quantity, Record, Run
 from tfscale.suite.spec import Case
 
 KINDS: tuple[str, ...] = get_args(Kind)
@@ -34,6 +34,7 @@ TRIAL_COLUMNS = [
 ]  # fmt: skip
 PHASE_COLUMNS = ["case_id", "title", "workload", "preset", "record_id", "phase", "seconds", "kind", "reason"]
 FAILED_COLUMNS = ["case_id", "title", "trial", "class", "reason", "rank", "log_tail", "stacks", "reproduce"]
+RETRIED_COLUMNS = ["case_id", "title", "trial", "class", "reason", "rank", "ended"]
 PRUNED_COLUMNS = ["case_id", "title", "reason"]
 
 
@@ -221,6 +222,25 @@ def failed(run: Run) -> pd.DataFrame:
         for failure in run.failed
     ]
     return pd.DataFrame(rows, columns=FAILED_COLUMNS).astype({"rank": "Int64"})
+
+
+def retried(run: Run) -> pd.DataFrame:
+    """One row a launch that failed and was tried again; `ended`: whether its trial has a result after all."""
+    documents: tuple[Record | Failure, ...] = (*run.records, *run.failed)
+    rows = [
+        {
+            "case_id": document.case_id,
+            "title": case_of(document.case).title,
+            "trial": document.trial,
+            "class": retry.classification,
+            "reason": retry.reason,
+            "rank": retry.rank,
+            "ended": "result" if isinstance(document, Record) else "failed",
+        }
+        for document in documents
+        for retry in document.retries
+    ]
+    return pd.DataFrame(rows, columns=RETRIED_COLUMNS).astype({"rank": "Int64"})
 
 
 def pruned(run: Run) -> pd.DataFrame:

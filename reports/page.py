@@ -22,6 +22,7 @@ from tfscale.reports import (
     loads,
     maps,
     phases,
+    recoveries,
     summary,
     targets,
     traces,
@@ -40,8 +41,9 @@ SECTIONS = (
     ("blocks", "Block times"),
     ("startup", "Start-up"),
     ("exchanges", "Exchanges"),
+    ("recovery", "Failures and checkpoints"),
     ("counters", "Counters"),
-    ("failed", "Failed and pruned"),
+    ("failed", findings.TROUBLE),
     ("details", "In full"),
     ("environment", "Environment"),
     ("definitions", "Definitions"),
@@ -74,10 +76,11 @@ def _context(
     before: tuple[str, Mapping[str, Any]] | None,
 ) -> dict[str, Any]:
     cases, quantities, trials = frames.cases(run), frames.quantities(run), frames.trials(run)
-    failed, pruned = frames.failed(run), frames.pruned(run)
+    failed, retried, pruned = frames.failed(run), frames.retried(run), frames.pruned(run)
     shares = efficiencies.efficiencies(run)
     made_maps = maps.maps(run)
     travelled = _exchanges(run)
+    shown = {"exchanges": travelled["has_exchanges"], "recovery": bool(run.recoveries)}
     return {
         **travelled,
         "run": run,
@@ -86,13 +89,14 @@ def _context(
         "script_hash": hash_of(static("report.js")),
         "created": when(run.created),
         "others": others,
-        "sections": [each for each in SECTIONS if each[0] != "exchanges" or travelled["has_exchanges"]],
+        "sections": [each for each in SECTIONS if shown.get(each[0], True)],
+        "recoveries": recoveries.recoveries(run),
         "facts": summary.facts(run),
         "tally": summary.tally(cases, failed, pruned),
         "invented": summary.invented(quantities),
         "scaling_findings": findings.scaling(cases, shares),
         "precision_findings": findings.precision(maps.speeds(made_maps)),
-        "doubts": findings.doubts(cases, failed, int((cases["trials"] == 1).sum()), len(run.missing)),
+        "doubts": findings.doubts(cases, failed, retried, int((cases["trials"] == 1).sum()), len(run.missing)),
         "nothing_to_compare": summary.nothing_to_compare(cases, failed, pruned),
         "cases_lead": summary.cases_lead(quantities),
         "tables": case_table.tables(cases, quantities, shares, summary.reasons(run)),
@@ -108,6 +112,7 @@ def _context(
         "counter_cards": counters.cards(run, blocks, series),
         "counter_tables": counters.tables(run),
         "failed": summary.failures(failed),
+        "retried": summary.failures(retried),
         "pruned": summary.pruned_groups(pruned),
         "pruned_count": len(pruned),
         "details": details.details(run, quantities, trials),

@@ -4,6 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field
 
+from tfscale.suite.formats.forms import Origin
 from tfscale.suite.record import Quantity, Strict
 
 COLLECTIVES_SCHEMA: Literal["tfscale.bench_collectives/1"] = "tfscale.bench_collectives/1"
@@ -68,8 +69,9 @@ class CollectiveRow(Strict):
     """S in bytes; the total for all-gather, reduce-scatter and all-to-all."""
     count: int
     """Elements as nccl-tests counts them: of S, or of the part of one rank for those three."""
-    dtype: Literal["float32"] = "float32"
-    reduction: Literal["sum"] | None
+    dtype: str = "float32"
+    """`float32`, or what another tool calls its type."""
+    reduction: Literal["sum", "prod", "min", "max", "avg", "mulsum"] | None
     origin: str
     """`sweep`, or the model whose gradient has this size."""
     chain: int
@@ -80,6 +82,8 @@ class CollectiveRow(Strict):
     """Bytes per second, as nccl-tests defines them."""
     wrong: int | None
     """Summed over ranks; None where it was not measured."""
+    deviation: float | None = None
+    """Largest relative deviation of a result, where another tool gives that in place of wrong elements."""
 
 
 class FittedLink(Strict):
@@ -103,11 +107,14 @@ class PairRow(Strict):
 
 
 class BenchCollectives(Strict):
-    """The answer of `tfscale bench collectives --json`."""
+    """The answer of `tfscale bench collectives --json`; also what `tfscale import` makes of other tools' tables."""
 
     schema_: Annotated[Literal["tfscale.bench_collectives/1"], Field(alias="schema")] = COLLECTIVES_SCHEMA
-    level: Literal["framework"] = "framework"
-    """What is measured: the path of TensorFlow's own ops, with its copies and its threads, not the fabric alone."""
+    level: Literal["framework", "library"] = "framework"
+    """What is measured: the path of TensorFlow's own ops, with its copies and its threads, not the fabric alone; or, in
+    imported tables, the calls of the library itself."""
+    imported: Origin | None = None
+    """Where the numbers come from that were not measured here."""
     out_of_place: bool = True
     ranks: int
     hosts: int

@@ -10,7 +10,8 @@ from tfscale.suite.spec import Precision
 
 SUITES = Path(__file__).resolve().parent.parent / "suites"
 WHAT = (
-    "workloads", "strategies", "suites", "topologies", "precisions", "exchanges", "launchers", "monitors", "checks"
+    "workloads", "strategies", "suites", "topologies", "precisions", "exchanges", "launchers", "monitors", "checks",
+    "formats",
 )  # fmt: skip
 
 PRECISIONS: dict[str, str] = {
@@ -30,6 +31,8 @@ def rows(what: str) -> list[dict[str, Any]]:
         return [{"name": path.stem, "description": _first_comment(path)} for path in sorted(folder.glob("*.yaml"))]
     if what == "precisions":
         return [{"name": name, "description": PRECISIONS[name]} for name in get_args(Precision)]
+    if what == "formats":
+        return [_format(name) for name in sorted(registry.names(what))]
     if what in WHAT:
         return [
             {"name": name, "description": _first_line(registry.load(what, name))}
@@ -42,6 +45,12 @@ def _workload(name: str) -> dict[str, Any]:
     found = workload.load(name)
     presets = {preset: found.parameters(preset) for preset in found.presets}
     return {"name": name, "description": _first_line(type(found)), "presets": presets}
+
+
+def _format(name: str) -> dict[str, Any]:
+    found = registry.load("formats", name)
+    ways = " and ".join(way for way, able in (("export", found.write), ("import", found.read)) if able)
+    return {"name": name, "description": found.summary, "for": ways, "loses": "; ".join(found.loses)}
 
 
 def _first_line(thing: Any) -> str:

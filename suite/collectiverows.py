@@ -48,6 +48,7 @@ def row_of(cells: Sequence[Cell], ranks: int) -> CollectiveRow:
     else:
         calls = np.mean([cell.seconds for cell in cells], axis=0)
         seconds = statistics.mean(calls)
+    algorithm, bus = bandwidths(first.operation, first.size, seconds, ranks)
     return CollectiveRow(
         operation=first.operation,
         size=first.size,
@@ -56,11 +57,17 @@ def row_of(cells: Sequence[Cell], ranks: int) -> CollectiveRow:
         origin=first.origin,
         chain=first.chain,
         seconds=seconds,
-        algorithm_bandwidth=_bandwidth(seconds, lambda ps: algorithm_bandwidth(first.size, ps), "algorithm bandwidth"),
-        bus_bandwidth=_bandwidth(
-            seconds, lambda ps: bus_bandwidth(first.operation, first.size, ps, ranks), "bus bandwidth"
-        ),
+        algorithm_bandwidth=algorithm,
+        bus_bandwidth=bus,
         wrong=None if first.reason is not None else sum(cell.wrong or 0 for cell in cells),
+    )
+
+
+def bandwidths(operation: Operation, size: int, seconds: Quantity, ranks: int) -> tuple[Quantity, Quantity]:
+    """Algorithm and bus bandwidth in bytes per second of one `operation` of `size` bytes."""
+    return (
+        _bandwidth(seconds, lambda ps: algorithm_bandwidth(size, ps), "algorithm bandwidth"),
+        _bandwidth(seconds, lambda ps: bus_bandwidth(operation, size, ps, ranks), "bus bandwidth"),
     )
 
 

@@ -29,7 +29,7 @@ class Control:
         """Maps the file, creating it where no other rank has. All bytes start at zero."""
         path = directory / FILE
         size = 8 * (2 * world + RING)
-        handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
         try:
             os.ftruncate(handle, size)
             self._map = mmap.mmap(handle, size)

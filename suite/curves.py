@@ -21,7 +21,7 @@ from tfscale.suite.runfolder import SUITE, RunFolder, empty, utc_now
 from tfscale.suite.spec import Case, TargetLoss
 from tfscale.suite.timing.statistics import quantity
 from tfscale.suite.trainings import Training
-from tfscale.suite.watch import Stopped
+from tfscale.suite.watch import Preempted, Stopped
 
 STALENESS = "mean over steps of the updates of others while one ran"
 
@@ -46,7 +46,9 @@ class Trainer:
                 continue
             try:
                 result = self.train(training, done)
-            except Stopped:
+            except Stopped as stopped:
+                if isinstance(stopped, Preempted):
+                    self.interrupt.preempt()
                 self._tell("stopping", training)
                 return
             if isinstance(result, Curve):

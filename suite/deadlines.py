@@ -28,15 +28,21 @@ class RankView:
     error: RankError | None = None
     exit_code: int | None = None
     exit_s: float | None = None
+    compiles_kernels: bool = False
+    """Whether TensorFlow said that it compiles its kernels for this GPU, which can take half an hour."""
+    preempted: bool = False
+    """Whether it left for a warning, before it had a result; what it does after that leads to none."""
 
     def take(self, event: dict[str, Any], now: float) -> None:
         """Account for one event of the rank."""
         self.last_s = now
-        if event["event"] == "phase":
+        if event["event"] == "phase" and not self.preempted:
             self.phases.setdefault(event["name"], now)
         elif event["event"] == "progress":
             self.step = int(event["step"])
             self.step_time_s = event.get("step_time_s") or self.step_time_s
+        elif event["event"] == "preempted":
+            self.preempted = not self.finished  # after its result it is no matter
         elif event["event"] == "error" and self.error is None:
             self.error = RankError(event["reason"], event["detail"], event["t_ns"] / 1e9)
 
@@ -74,19 +80,22 @@ class Stage:
     """Whether ranks that only serve pass it too."""
 
 
-def stages(measure: Measure) -> list[Stage]:
+def stages(measure: Measure, compiles_kernels: bool = False) -> list[Stage]:
+    join_s, first_step_s = measure.join_s, measure.first_step_s
+    if compiles_kernels:
+        join_s, first_step_s = max(join_s, measure.ptx_s), max(first_step_s, measure.ptx_s)
     return [
         Stage("started", measure.launch_s, "never_started", "running its first line"),
         Stage("imported", measure.launch_s, "join_timeout", "importing TensorFlow"),
-        Stage("joined", measure.join_s, "join_timeout", "joining the job", served=False),
-        Stage("first_step", measure.first_step_s, "first_step_timeout", "finishing its first step", served=False),
+        Stage("joined", join_s, "join_timeout", "joining the job", served=False),
+        Stage("first_step", first_step_s, "first_step_timeout", "finishing its first step", served=False),
     ]
 
 
 def overdue(views: Sequence[RankView], launched_s: float, now: float) -> Blame | None:
     """The blame when a deadline has passed at `now`, else None."""
     begun = launched_s
-    for stage in stages(views[0].plan.measure):
+    for stage in stages(views[0].plan.measure, any(view.compiles_kernels for view in views)):
         concerned = [view for view in views if view.leads or stage.served]
         behind = [view for view in concerned if not view.reached(stage.milestone)]
         if behind:

@@ -13,7 +13,7 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
-from tfscale.suite.record import Pruned, Quantity, Record, Run
+from tfscale.suite.record import Failure, Pruned, Quantity, Record, Run
 from tfscale.suite.spec import Case, Suite
 
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -81,7 +81,13 @@ def quantity(q: Quantity) -> str:
 
 
 def dry_run(
-    suite: Suite, kept: Sequence[Case], pruned: Sequence[Pruned], hours: float, trainings: int, out: Console
+    suite: Suite,
+    kept: Sequence[Case],
+    pruned: Sequence[Pruned],
+    hours: float,
+    trainings: int,
+    out: Console,
+    recoveries: int = 0,
 ) -> None:
     """The cases that would run, the pruned ones with their reasons, and the device-hours at most."""
     varying = varying_axes([*(case.axes() for case in kept), *(p.case for p in pruned)])
@@ -101,6 +107,9 @@ def dry_run(
     trials = suite.measure.max_trials or suite.measure.trials
     timed = f"{suite.measure.steps} steps" if suite.measure.steps else f"{suite.measure.budget_s:g} s timed at most"
     out.print(f"\nat most {hours:.2f} device-hours ({trials} trials of {timed})")
+    if suite.recovery:
+        launches = 1 + 2 * len(suite.recovery.seeds)
+        out.print(f"and {recoveries} recoveries, of {launches} launches and {suite.recovery.steps} steps each")
     if suite.target_loss:
         out.print(f"and {trainings} trainings to a target loss, of {suite.target_loss.limit} steps at most")
 
@@ -179,11 +188,21 @@ def summary(run: Run, console: Console) -> None:
         ]
         table.add_row(escape(brief(case.case)), *(escape(text) for text in shown), case.validity.status)
     console.print(table)
+    if run.recoveries:
+        from tfscale.suite.display_recovery import recoveries
+
+        recoveries(run.recoveries, console)
     for failure in run.failed:
         rank = "" if failure.rank is None else f" on rank {failure.rank}"
         console.print(f"failed: {brief(failure.case)}: {failure.classification}{rank}: {failure.reason}", markup=False)
+    documents: tuple[Record | Failure, ...] = (*run.records, *run.failed)
+    for document in documents:
+        for retry in document.retries:
+            on = "" if retry.rank is None else f" on rank {retry.rank}"
+            again = f"{retry.classification}{on}: {retry.reason}"
+            console.print(f"retried: {brief(document.case)}, trial {document.trial}: {again}", markup=False)
     if run.missing:
-        console.print(f"interrupted: {len(run.missing)} cases were not run; `--resume` does the rest")
+        console.print(f"{run.ended or 'interrupted'}: {len(run.missing)} cases were not run; `--resume` does the rest")
     if run.pruned:
         console.print(f"pruned: {len(run.pruned)} (see the report, or `tfscale run --dry-run`)")
 

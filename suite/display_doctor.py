@@ -33,7 +33,7 @@ def examination(found: Examination, out: Console) -> None:
             f"  {MARKS[finding.answer]} {escape(finding.name)}: {escape(finding.detail)}{_basis(finding)}",
             soft_wrap=True,
         )
-        if finding.fix and finding.answer in ("fails", "unknown"):
+        if finding.fix and finding.answer != "works":
             out.print(f"          -> {escape(finding.fix)}", soft_wrap=True)
     out.print(f"\n{found.seconds:.0f} s; (tried): it was run just now, else it follows from what the machine is")
 

@@ -2,17 +2,19 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import psutil
 
-from tfscale.suite import deciding, environment, store
+from tfscale.suite import deciding, environment, store, writable
 from tfscale.suite.adaptive import Pilot
 from tfscale.suite.blame import Blame
 from tfscale.suite.caseresult import case_results, target_met
 from tfscale.suite.curves import Trainer
 from tfscale.suite.interrupt import Interrupt
+from tfscale.suite.lanes import Neighbours, devices_of, in_lanes, split
 from tfscale.suite.launch import Bench, Launched, launch
 from tfscale.suite.merge import merge
 from tfscale.suite.notices import Kind, Notice, OnNotice, Remaining, ignore
@@ -21,12 +23,15 @@ from tfscale.suite.plan import Pass
 from tfscale.suite.profiled import profiled_cases
 from tfscale.suite.profiling.ofrun import Profiled, profile_of
 from tfscale.suite.ranks import MergeError, leading
-from tfscale.suite.record import Curve, Failure, FaultClass, Pruned, Record, Run, Validity
+from tfscale.suite.record import Failure, FaultClass, Pruned, Record, Retry, Run, Validity
+from tfscale.suite.recoverer import Recoverer
+from tfscale.suite.recoveries import sorted_out
+from tfscale.suite.retrying import failure_of, launches
 from tfscale.suite.runfolder import RunFolder, utc_now
-from tfscale.suite.spec import Case, TargetLoss
+from tfscale.suite.spec import Case, Recovery, TargetLoss
 from tfscale.suite.trainings import trainings
 from tfscale.suite.validity.judging import judge_profile
-from tfscale.suite.watch import Outcome, Stopped
+from tfscale.suite.watch import Outcome, Preempted, Stopped
 
 WILL_RECUR: tuple[FaultClass, ...] = ("xla_unsupported", "oom", "disk_full", "error")
 """Failures that another trial of the same case would only repeat."""
@@ -49,32 +54,73 @@ class Sweep:
     target_loss: TargetLoss | None = None
     nearby: Bench | None = None
     """Where trainings to a target loss are launched: this machine, without the cases' network; None: as the cases."""
+    recovery: Recovery | None = None
+
+    lanes: Sequence[Bench] = ()
+    """Parts of the machine on which cases that fit run side by side; empty: one case after the other."""
+    neighbours: Neighbours = field(default_factory=Neighbours)
 
     def __post_init__(self) -> None:
         self._profiled = profiled_cases(self.cases, self.bench.profile)
         self._trainings = trainings(self.cases, self.target_loss) if self.target_loss else []
+        launcher = type(self.bench.launcher)
+        self._recoveries = sorted_out(self.cases, self.recovery, launcher)[0] if self.recovery else []
         launches = len(self.cases) * self.bench.measure.trials + len(self._profiled)
         self._remaining = Remaining(launches, self.bench.measure)
 
     def run(self) -> Run:
-        """Run what is not on disk yet, and return the run's document, which is then on disk too."""
+        """Run what is not on disk yet, and return the run's document, which is then on disk too.
+
+        Raises writable.ResultsError where results cannot be kept any more; those that are on disk are whole.
+        """
+        try:
+            return self._run()
+        except OSError as error:
+            raise writable.explained(self.folder.path, error) from error
+
+    def _run(self) -> Run:
+        writable.check(self.folder.path)
         self.folder.write_run(self._document(store.Found()))
         known = store.find_records(self.folder.path)
-        for case in self.cases:
-            if self.interrupt.after_case():
-                break
-            done = [record for record in known.records if record.case_id == case.id]
-            try:
-                self.run_case(case, done)
-            except Stopped:
-                self._tell("stopping", case)
-                break
+        self.run_cases(known.records)
         if self.target_loss is not None:  # after all cases: trainings take longest
             trainer = Trainer(self.target_loss, self.folder, self.nearby or self.bench, self.notify, self.interrupt)
             trainer.run(self._trainings, known.curves)
+        if self.recovery is not None:
+            recoverer = Recoverer(self.recovery, self.folder, self.bench, self.notify, self.interrupt)
+            recoverer.run(self._recoveries, known.recoveries)
+        writable.there(self.folder.path)
         document = self._document(store.find_records(self.folder.path))
+        document = document.model_copy(update={"ended": self._end(document)})
         self.folder.write_run(document)
         return document
+
+    def run_cases(self, known: Sequence[Record]) -> None:
+        """All cases, one after the other or in lanes, until told to stop. `known`: the records that are there already."""
+        if self.lanes:
+            small, large = split(self.cases, devices_of(self.lanes[0].place))
+            lanes = [replace(self, bench=bench, lanes=()) for bench in self.lanes]
+            for lane in lanes:
+                lane._remaining = self._remaining
+            self._remaining.lanes = len(lanes)
+            in_lanes(small, [partial(lane._one, known) for lane in lanes])
+            self._remaining.lanes = 1
+        for case in large if self.lanes else self.cases:
+            if not self._one(known, case):
+                return
+
+    def _one(self, known: Sequence[Record], case: Case) -> bool:
+        """Run a case, unless the run is to end; False where it is."""
+        if self.interrupt.after_case():
+            return False
+        try:
+            self.run_case(case, [record for record in known if record.case_id == case.id])
+        except Stopped as stopped:
+            if isinstance(stopped, Preempted):
+                self.interrupt.preempt()
+            self._tell("stopping", case)
+            return False
+        return True
 
     def run_case(self, case: Case, done: list[Record]) -> list[Record]:
         """All trials of one case that are missing, then its profiled pass. Returns the records of the case."""
@@ -132,8 +178,16 @@ class Sweep:
         """
         folder = self.folder.trial(case.id, trial)
         self._tell("trial_started", case, trial)
-        launched = self._launch(case, work, trial, folder, "timed")
-        result = self._judge(case, trial, folder, launched)
+
+        def on_retry(retry: Retry) -> None:
+            self._remaining.skip(-1)
+            self._tell("trial_retry", case, trial, retry=retry)
+
+        def attempt() -> Launched:
+            return self._launch(case, work, trial, folder, "timed")
+
+        launched, retries = launches(attempt, self.bench.measure.retries, on_retry)
+        result = self._judge(case, trial, folder, launched, retries)
         if isinstance(result, Record):
             self.folder.write_record(result)
             self._tell("trial_done", case, trial, record=result)
@@ -142,10 +196,12 @@ class Sweep:
             self._tell("trial_failed", case, trial, failure=result)
         return result
 
-    def _judge(self, case: Case, trial: int, folder: Path, launched: Launched) -> Record | Failure:
+    def _judge(
+        self, case: Case, trial: int, folder: Path, launched: Launched, retries: tuple[Retry, ...]
+    ) -> Record | Failure:
         outcome, decisions = launched.outcome, deciding.told(self.folder.case(case.id))
         if outcome.failure is not None:
-            return failure_of(case, trial, outcome, self.reproduce(case))
+            return failure_of(case, trial, outcome, self.reproduce(case), retries)
         try:
             record = merge(
                 launched.plans,
@@ -157,11 +213,12 @@ class Sweep:
                 notes=outcome.notes,
                 monitors=self.bench.monitors,
                 unsampled=launched.unsampled,
+                neighbours=launched.neighbours,
             )
-            return record.model_copy(update={"effective": {**record.effective, **decisions}})
+            return record.model_copy(update={"effective": {**record.effective, **decisions}, "retries": retries})
         except MergeError as error:
             blame = Blame("error", None, f"the ranks' results cannot be merged: {error}")
-            return failure_of(case, trial, replace(outcome, failure=blame), self.reproduce(case))
+            return failure_of(case, trial, replace(outcome, failure=blame), self.reproduce(case), retries)
 
     def _profile(self, case: Case, work: Case, records: list[Record]) -> None:
         """The profiled pass: a launch of its own, retried and counted, its outcome added to the case's first record."""
@@ -191,10 +248,18 @@ class Sweep:
             kind: Kind = "port_retry" if event["event"] == "port_retry" else "event"
             self._tell(kind, case, trial, rank=rank, event=event)
 
+        def stop() -> bool:
+            writable.there(self.folder.path)  # where it is gone, a rank would make it anew, and its record be alone
+            return self.interrupt.now()
+
         bench = self.bench if pass_ == "profiled" else replace(self.bench, profile=None)
         self._remaining.begin()
-        launched = launch(bench, work, trial, folder, pass_, on_event, self.interrupt.now, case)
+        with self.neighbours.running(case.title) as met:
+            launched = launch(bench, work, trial, folder, pass_, on_event, stop, case)
+        launched = replace(launched, neighbours=tuple(sorted(met)))
         self._remaining.end()
+        if launched.outcome.failure is not None:
+            writable.check(self.folder.path)  # a disk that is full fails a case, and every one after it
         return launched
 
     def _document(self, found: store.Found) -> Run:
@@ -209,17 +274,25 @@ class Sweep:
             records=tuple(records),
             failed=tuple(failures),
             pruned=tuple(self.pruned),
-            missing=tuple(self._missing(records, failures, found.curves)),
+            missing=tuple(self._missing(records, failures, found)),
             environment=self.environment,
             curves=tuple(found.curves),
+            recoveries=tuple(found.recoveries),
         )
 
-    def _missing(self, records: Sequence[Record], failures: Sequence[Failure], curves: Sequence[Curve]) -> list[str]:
+    def _end(self, document: Run) -> Literal["complete", "interrupted", "preempted"]:
+        if not document.missing:
+            return "complete"
+        return "preempted" if self.interrupt.preempted else "interrupted"
+
+    def _missing(self, records: Sequence[Record], failures: Sequence[Failure], found: store.Found) -> list[str]:
         failed = {failure.case_id for failure in failures}
         ended = {record.case_id for record in records} | failed
-        trained = {curve.case_id for curve in curves} | failed
+        trained = {curve.case_id for curve in found.curves} | failed
+        recovered = {result.case_id for result in found.recoveries} | failed
         untrained = [training.case.id for training in self._trainings if training.case.id not in trained]
-        return list(dict.fromkeys([*(case.id for case in self.cases if case.id not in ended), *untrained]))
+        failing = [case.id for case in self._recoveries if case.id not in recovered]
+        return list(dict.fromkeys([*(case.id for case in self.cases if case.id not in ended), *untrained, *failing]))
 
     def _tell(self, kind: Kind, case: Case, trial: int | None = None, **detail: Any) -> None:
         self.notify(Notice(kind, case, trial, detail, self._remaining.seconds))
@@ -233,23 +306,6 @@ def memory_for_rank(case: Case, accelerator: str) -> int | None:
     if accelerator == "tpu":
         return None
     return psutil.virtual_memory().available // -(-case.devices // case.hosts)
-
-
-def failure_of(case: Case, trial: int, outcome: Outcome, reproduce: str) -> Failure:
-    """The document of a launch that failed."""
-    blame = outcome.failure
-    assert blame is not None, "only a failed launch has a failure"
-    return Failure(
-        case=case.model_dump(mode="json"),
-        case_id=case.id,
-        trial=trial,
-        classification=blame.classification,
-        reason=blame.reason,
-        rank=blame.rank,
-        log_tail=outcome.log_tail,
-        stacks=outcome.stacks,
-        reproduce=reproduce,
-    )
 
 
 def with_profile(record: Record, retries: int, failed: str | None, found: Profiled) -> Record:

@@ -2,6 +2,7 @@
 
 import json
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -37,6 +38,18 @@ class EventLog:
     def progress(self, step: int, step_time_s: float | None = None) -> None:
         """A heartbeat: the last completed step, and the current estimate of a step's time for the deadline."""
         self._write({"event": "progress", "step": step, "step_time_s": step_time_s})
+
+    def checkpoints(self, step: int, kept: Sequence[int]) -> None:
+        """After completed step `step`, this rank has whole checkpoints of the steps `kept`, oldest first."""
+        self._write({"event": "checkpoints", "step": step, "kept": list(kept)})
+
+    def fault(self, kind: str, step: int) -> None:
+        """A planned fault comes over this rank now; `step` is the last that it has completed."""
+        self._write({"event": "fault", "kind": kind, "step": step})
+
+    def preempted(self, step: int | None = None) -> None:
+        """The rank was warned that it is about to be ended, and leaves; `step` is what it has saved, if anything."""
+        self._write({"event": "preempted", "step": step})
 
     def error(self, reason: str, detail: str) -> None:
         """The rank is about to end with this error."""

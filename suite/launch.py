@@ -10,14 +10,14 @@ from tfscale.suite import deciding, registry
 from tfscale.suite.blame import Blame
 from tfscale.suite.launchers.base import Launcher
 from tfscale.suite.launchers.environment import ORDER, VISIBLE, base_environment
-from tfscale.suite.launchers.errors import LaunchError
+from tfscale.suite.launchers.errors import LaunchError, PortTakenError
 from tfscale.suite.monitors.sampling import Sampler, Sampling
-from tfscale.suite.plan import Lengths, Pass, RankPlan
+from tfscale.suite.plan import Lengths, Pass, RankPlan, Stretch
 from tfscale.suite.planner import Folders, Place, plan_launch
 from tfscale.suite.runfolder import empty
 from tfscale.suite.spec import Case, Measure, Profile
 from tfscale.suite.strategies.base import Strategy
-from tfscale.suite.watch import OnEvent, Outcome, watch
+from tfscale.suite.watch import OnEvent, Outcome, Preempted, Stopped, watch
 
 PORT_RETRIES = 3
 END_GRACE_S = 2.0
@@ -38,6 +38,10 @@ class Bench:
     strategy_of: Callable[[Case], Strategy] = lambda case: load_strategy(case.strategy)
     lengths: Lengths | None = None
     """How long a pass `losses` trains."""
+    stretch: Stretch | None = None
+    """What a pass `recovery` trains."""
+    save_s: float = END_GRACE_S
+    """How long ranks that are told to stop may take to save what they have."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +53,8 @@ class Launched:
     port_retries: int
     unsampled: str | None = None
     """Why there are no counters, or none of the end."""
+    neighbours: tuple[str, ...] = ()
+    """Other cases of the run that ran on this machine meanwhile."""
 
 
 def load_strategy(name: str) -> Strategy:
@@ -66,7 +72,8 @@ def launch(
     stop: Callable[[], bool],
     asked: Case | None = None,
 ) -> Launched:
-    """Run `case` once in the emptied `folder`. Raises watch.Stopped when `stop()` turns true; nothing runs on then.
+    """Run `case` once in the emptied `folder`. Raises watch.Stopped when `stop()` turns true, watch.Preempted when a rank
+    was warned that it is about to be ended; nothing runs on then.
 
     `asked` is the case of the suite where `case` has numbers that were decided since.
     """
@@ -76,11 +83,14 @@ def launch(
         plans, failed = _plan(bench, case, trial, folder, pass_, asked or case)
         if failed is not None:
             return Launched(plans, failed, retries)
-        with _sampled(bench, folder, plans) as sampler:
+        unwatched = bench.launcher.watches(plans) if bench.monitors else None
+        with _sampled(bench, folder, plans, unwatched) as sampler:
             outcome = _once(bench, plans, on_event, stop)
+        if outcome.preempted:
+            raise Preempted
         taken = outcome.failure is not None and outcome.failure.classification == "port_in_use"
         if not taken or retries == PORT_RETRIES:
-            return Launched(plans, outcome, retries, sampler.reason if sampler else None)
+            return Launched(plans, outcome, retries, sampler.reason if sampler else unwatched)
         retries += 1
         on_event(0, {"event": "port_retry", "attempt": retries})
 
@@ -104,6 +114,7 @@ def _plan(
             case_id=asked.id,
             batch_growth=deciding.growth(asked, case),
             lengths=bench.lengths,
+            stretch=bench.stretch,
         )
     except LaunchError as error:
         return [], Outcome(Blame("never_started", None, str(error)))
@@ -113,9 +124,9 @@ def _plan(
 
 
 @contextmanager
-def _sampled(bench: Bench, folder: Path, plans: Sequence[RankPlan]) -> Iterator[Sampler | None]:
-    """The sampler of counters beside a timed pass; a profiled pass is disturbed enough."""
-    if plans[0].pass_ != "timed" or not bench.monitors:
+def _sampled(bench: Bench, folder: Path, plans: Sequence[RankPlan], unwatched: str | None) -> Iterator[Sampler | None]:
+    """The sampler of counters beside a timed pass; a profiled pass is disturbed enough, and so are ranks elsewhere."""
+    if plans[0].pass_ != "timed" or not bench.monitors or unwatched is not None:
         yield None
         return
     shown = [plan.environment.get(VISIBLE, "-1") for plan in plans]
@@ -129,11 +140,17 @@ def _sampled(bench: Bench, folder: Path, plans: Sequence[RankPlan]) -> Iterator[
 def _once(bench: Bench, plans: list[RankPlan], on_event: OnEvent, stop: Callable[[], bool]) -> Outcome:
     try:
         job = bench.launcher.start(plans)
+    except PortTakenError as error:
+        return Outcome(Blame("port_in_use", None, str(error)))
     except LaunchError as error:
         return Outcome(Blame("never_started", None, str(error)))
     except ValueError as error:  # what a launcher cannot start
         return Outcome(Blame("error", None, str(error)))
+    grace_s = END_GRACE_S
     try:
         return watch(job, plans, on_event=on_event, stop=stop)
+    except Stopped:
+        grace_s = bench.save_s
+        raise
     finally:
-        job.end(END_GRACE_S)
+        job.end(grace_s)

@@ -12,7 +12,7 @@ from tfscale.suite.launch import load_strategy
 from tfscale.suite.monitors.series import Window
 from tfscale.suite.plan import RankPlan, cores_shared
 from tfscale.suite.rankfiles import BLOCKS, LOG, write_arrays
-from tfscale.suite.ranks import MergeError, RankData, block_arrays, collect
+from tfscale.suite.ranks import MergeError, RankData, block_arrays, clock_offsets, collect
 from tfscale.suite.record import Record, Validity
 from tfscale.suite.runfolder import record_id, utc_now
 from tfscale.suite.strategies.base import Strategy
@@ -36,6 +36,7 @@ def merge(
     notes: Sequence[str] = (),
     monitors: Sequence[str] = (),
     unsampled: str | None = None,
+    neighbours: Sequence[str] = (),
 ) -> Record:
     """Read the ranks' files, write the trial's blocks.npz into `folder`, and return its record (not yet stored).
 
@@ -57,6 +58,7 @@ def merge(
             reproduce=reproduce,
             notes=notes,
             counts={"port_retries": port_retries, "ranks": len(plans)},
+            neighbours=neighbours,
         )
     except ValueError as error:
         raise MergeError(str(error)) from error
@@ -69,8 +71,9 @@ def merge(
 
 def time_of(ranks: Sequence[RankData]) -> Timing:
     """The timing of a trial from its ranks' series. Raises ValueError for ranks that do not fit together."""
-    series = [rank.series for rank in ranks]
-    return summarise.time_in_lockstep(series) if in_lockstep(ranks) else summarise.time_apart(series)
+    series, offsets = [rank.series for rank in ranks], clock_offsets(ranks)
+    timed = summarise.time_in_lockstep if in_lockstep(ranks) else summarise.time_apart
+    return timed(series, offsets)
 
 
 def record_of(
@@ -85,6 +88,7 @@ def record_of(
     reproduce: str,
     notes: Sequence[str],
     counts: dict[str, int],
+    neighbours: Sequence[str] = (),
 ) -> Record:
     """The record of one trial."""
     plan = ranks[0].plan
@@ -121,6 +125,7 @@ def record_of(
         series=counted.series,
         environment=environment,
         notes=notes,
+        neighbours=neighbours,
     )
     return Record(
         id=record_id(run, plan.case_id, plan.trial),
@@ -145,12 +150,16 @@ def record_of(
 
 
 def window_of(ranks: Sequence[RankData], timing: Timing) -> Window:
-    """Steady window of the job on its clock: from when the last rank is in it to when the last rank leaves it."""
+    """Steady window of the job: from when the last rank is in it to when the last rank leaves it.
+
+    It is on the harness's clock, where those of the hosts can be compared with it.
+    """
     last = [min(timing.steady.stop, len(rank.series)) - 1 for rank in ranks]
     first = [min(timing.steady.start, stop) for stop in last]
-    begin = max(int(rank.series.start_ns[at]) for rank, at in zip(ranks, first, strict=True))
-    end = max(int(rank.series.end_ns[at]) for rank, at in zip(ranks, last, strict=True))
-    return Window(begin, end)
+    offsets = [round(offset) for offset in clock_offsets(ranks) or [0.0] * len(ranks)]
+    starts = [int(rank.series.start_ns[at]) - ahead for rank, at, ahead in zip(ranks, first, offsets, strict=True)]
+    ends = [int(rank.series.end_ns[at]) - ahead for rank, at, ahead in zip(ranks, last, offsets, strict=True)]
+    return Window(max(starts), max(ends))
 
 
 def in_lockstep(ranks: Sequence[RankData]) -> bool:
@@ -165,7 +174,16 @@ def _effective(ranks: Sequence[RankData]) -> dict[str, Any]:
     reason = ranks[0].launch.get("reason") or (None if start else "this launcher does not tell")
     shared = {"cores_shared": True} if cores_shared([rank.plan for rank in ranks]) else {}
     placed = ranks[0].launch.get("effective", {})
-    return {**ranks[0].result.effective, **told, **({"start_reason": reason} if reason else {}), **placed, **shared}
+    reasons = {"start_reason": reason} if reason else {}
+    return {**ranks[0].result.effective, **told, **reasons, **placed, **shared, **_clock(ranks)}
+
+
+def _clock(ranks: Sequence[RankData]) -> dict[str, Any]:
+    """How well the clocks of the job's hosts are known against each other, where they are not one clock."""
+    bounds = sorted(rank.clocks.monotonic.bound_ns for rank in ranks if rank.clocks is not None)
+    if clock_offsets(ranks) is None:
+        return {"clock_bound_s": None, "clock_bound_s_reason": "nobody compared the clocks of its hosts"}
+    return {"clock_bound_s": sum(bounds[-2:]) / 1e9} if any(bounds) else {}
 
 
 def _counts(ranks: Sequence[RankData], lockstep: bool) -> dict[str, int]:

@@ -12,6 +12,7 @@ Kind = Literal[
     "trial_started",
     "event",
     "port_retry",
+    "trial_retry",
     "trial_done",
     "trial_failed",
     "pilot_started",
@@ -23,13 +24,16 @@ Kind = Literal[
     "training_started",
     "training_done",
     "training_failed",
+    "recovery_started",
+    "recovery_done",
+    "recovery_failed",
     "stopping",
 ]
 
 
 @dataclass(frozen=True)
 class Notice:
-    """One thing that happened. `detail` holds `event` and `rank`, `record`, `failure`, `attempt` or `reason`."""
+    """One thing that happened. `detail` holds `event` and `rank`, `record`, `failure`, `retry`, `attempt` or `reason`."""
 
     kind: Kind
     case: Case
@@ -58,17 +62,18 @@ class Remaining:
         self._left, self._clock = launches, clock
         self._guess_s = measure.budget_s + self.START_UP_S
         self._spent_s, self._done = 0.0, 0
-        self._begun: float | None = None
+        self._begun: list[float] = []
+        self.lanes = 1
+        """Launches that go on at the same time."""
 
     def begin(self) -> None:
-        self._begun = self._clock()
+        self._begun.append(self._clock())
 
     def end(self) -> None:
-        if self._begun is not None:
-            self._spent_s += self._clock() - self._begun
-            self._done += 1
-            self._left = max(0, self._left - 1)
-        self._begun = None
+        # Whichever of several has ended: only the sum of their times counts, and that is the same.
+        self._spent_s += self._clock() - self._begun.pop(0)
+        self._done += 1
+        self._left = max(0, self._left - 1)
 
     def skip(self, launches: int) -> None:
         """Launches that will not take place (negative: more than planned)."""
@@ -77,5 +82,5 @@ class Remaining:
     @property
     def seconds(self) -> float:
         each = self._spent_s / self._done if self._done else self._guess_s
-        running = 0.0 if self._begun is None else min(each, self._clock() - self._begun)
-        return max(0.0, self._left * each - running)
+        running = sum(min(each, self._clock() - begun) for begun in list(self._begun))
+        return max(0.0, self._left * each - running) / self.lanes

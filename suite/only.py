@@ -2,7 +2,7 @@
 
 import operator
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from tfscale.suite.exchange.parse import split_outside
@@ -26,6 +26,15 @@ def parse(text: str) -> Callable[[Case], bool]:
     """
     terms = [_term(part) for part in split_outside(text)]
     return lambda case: all(term(case) for term in terms)
+
+
+def chosen(cases: Sequence[Case], text: str) -> list[Case]:
+    """Those of `cases` that `text` lets through. Raises OnlyError where none is."""
+    keep = parse(text)
+    found = [case for case in cases if keep(case)]
+    if not found:
+        raise OnlyError(f"--only {text!r}: no case of {len(cases)} matches (see --dry-run for the cases)")
+    return found
 
 
 def _term(text: str) -> Callable[[Case], bool]:

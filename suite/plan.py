@@ -7,10 +7,10 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from tfscale.suite.spec import Case, Measure, Profile
+from tfscale.suite.spec import Case, FaultKind, Measure, Profile
 from tfscale.suite.strategies.base import RankLayout, Role
 
-Pass = Literal["timed", "profiled", "pilot", "losses"]
+Pass = Literal["timed", "profiled", "pilot", "losses", "recovery"]
 
 
 class Lengths(BaseModel):
@@ -23,6 +23,32 @@ class Lengths(BaseModel):
     """Steps whose losses are averaged: the last ones."""
     until: float | None = None
     """The smoothed loss to stop at; None: train all steps."""
+
+
+class Fault(BaseModel):
+    """What is to happen to one rank: soon after it has completed `step`, `fraction` of a step later."""
+
+    model_config = ConfigDict(defer_build=True, frozen=True, extra="forbid")
+
+    kind: FaultKind
+    rank: int
+    step: int
+    fraction: float
+
+
+class Stretch(BaseModel):
+    """What the pass `recovery` trains: up to step `steps`, saving every `period_steps`, from the start or a checkpoint."""
+
+    model_config = ConfigDict(defer_build=True, frozen=True, extra="forbid")
+
+    steps: int
+    period_steps: int
+    keep: int
+    checkpoints: str
+    """Folder with one folder a rank, in which that rank finds again what it saved in an earlier launch."""
+    resume_step: int | None = None
+    """The checkpoint to go on from, which every rank has whole; None: from the start."""
+    fault: Fault | None = None
 
 
 class RankPlan(BaseModel):
@@ -67,6 +93,10 @@ class RankPlan(BaseModel):
     """Chosen per-replica batch / the one that the learning-rate rule takes for its base."""
     lengths: Lengths | None = None
     """Of the pass `losses`."""
+    stretch: Stretch | None = None
+    """Of the pass `recovery`."""
+    checkpoint_directory: str | None = None
+    """This rank's folder of checkpoints: its host sees it again in later launches of the same training."""
 
     @property
     def tf_config(self) -> str | None:

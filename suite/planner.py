@@ -1,5 +1,6 @@
 """From a case to the plans of its ranks: addresses, cores, folders, environment, all decided here and only here."""
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -8,7 +9,7 @@ from typing import Literal
 from tfscale.suite import transport
 from tfscale.suite.launchers.base import Host
 from tfscale.suite.launchers.ports import free_ports
-from tfscale.suite.plan import Lengths, Pass, RankPlan, cores_of
+from tfscale.suite.plan import Lengths, Pass, RankPlan, Stretch, cores_of
 from tfscale.suite.spec import Case, Measure, Profile
 from tfscale.suite.strategies.base import RankLayout, Strategy
 
@@ -46,6 +47,7 @@ def plan_launch(
     case_id: str | None = None,
     batch_growth: int = 1,
     lengths: Lengths | None = None,
+    stretch: Stretch | None = None,
 ) -> list[RankPlan]:
     """Plans of all ranks of one launch of `case`, in rank order. `hosts`: in that order too; default: this machine.
 
@@ -55,8 +57,13 @@ def plan_launch(
     """
     layouts = strategy.layout(case)
     hosts = hosts or [Host()] * case.hosts
-    cores = cores_of(layouts, [list(host.cores) or place.host_cores for host in hosts], place.cores_per_device)
+    of_hosts = [list(host.cores) or place.host_cores for host in hosts]
+    if place.accelerator == "tpu":  # its one rank computes elsewhere, also on cores of hosts that are not counted here
+        cores = [of_hosts[layout.host] for layout in layouts]
+    else:
+        cores = cores_of(layouts, of_hosts, place.cores_per_device)
     cluster = cluster_of(layouts, strategy, place.ports, hosts)
+    gpus = [list(host.gpus) if host.gpus is not None else place.visible_gpus for host in hosts]
     racks = racks_of(case, layouts)
     return [
         RankPlan(
@@ -77,7 +84,7 @@ def plan_launch(
             cores=cores[rank],
             cores_per_device=place.cores_per_device,
             environment={
-                **_devices_shown(layouts, rank, place),
+                **_devices_shown(layouts, rank, place.accelerator, gpus[layout.host]),
                 **_nccl(case, place, rank_folder(folders.trial, rank)),
                 **case.env,
             },
@@ -90,6 +97,8 @@ def plan_launch(
             pass_=pass_,
             batch_growth=batch_growth,
             lengths=lengths,
+            stretch=stretch,
+            checkpoint_directory=str(rank_folder(Path(stretch.checkpoints), rank)) if stretch else None,
         )
         for rank, layout in enumerate(layouts)
     ]
@@ -122,24 +131,42 @@ def cluster_of(
     if len(layouts) == 1 or not (strategy.exchanges or serves):
         return {}
     cluster: dict[str, list[str]] = {}
-    for layout, port in zip(layouts, ports(len(layouts)), strict=True):
+    free = _free_ports(layouts, ports, hosts)
+    for layout in layouts:
         role = "chief" if layout.role == "coordinator" else layout.role
         addresses = cluster.setdefault(role, [])
         if layout.index != len(addresses):
             raise ValueError(f"{strategy.name}: {layout.role} {layout.index} is out of order in its layout")
-        addresses.append(f"{hosts[layout.host].address}:{port}")
+        addresses.append(endpoint(hosts[layout.host].address, free[layout.host].pop(0)))
     return cluster
 
 
-def _devices_shown(layouts: list[RankLayout], rank: int, place: Place) -> dict[str, str]:
+def _free_ports(
+    layouts: list[RankLayout], ports: Callable[[int], list[int]], hosts: Sequence[Host]
+) -> dict[int, list[int]]:
+    """Ports of each host, one a rank. Hosts that do not look for their own share the ports of the harness's machine."""
+    counts = Counter(layout.host for layout in layouts)
+    shared = ports(sum(count for host, count in counts.items() if hosts[host].ports is None))
+    found = {}
+    for host, count in counts.items():
+        find = hosts[host].ports
+        found[host] = find(count) if find is not None else [shared.pop(0) for _ in range(count)]
+    return found
+
+
+def endpoint(address: str, port: int) -> str:
+    """`address:port`; an IPv6 address in brackets."""
+    return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
+
+
+def _devices_shown(layouts: list[RankLayout], rank: int, accelerator: str, gpus: list[str]) -> dict[str, str]:
     """CUDA_VISIBLE_DEVICES of a rank: its own GPUs, or none, so that no rank takes memory on another's."""
-    if place.accelerator != "gpu":
+    if accelerator != "gpu":
         return {"CUDA_VISIBLE_DEVICES": "-1"}
     this = layouts[rank]
     before = [other for other in layouts[:rank] if other.host == this.host]
     start = sum(other.devices for other in before)
-    mine = place.visible_gpus[start : start + this.devices]
+    mine = gpus[start : start + this.devices]
     if len(mine) < this.devices:
-        seen = len(place.visible_gpus)
-        raise ValueError(f"rank {rank} needs {this.devices} GPUs from number {start} on, {seen} are visible")
+        raise ValueError(f"rank {rank} needs {this.devices} GPUs from number {start} on, {len(gpus)} are visible")
     return {"CUDA_VISIBLE_DEVICES": ",".join(mine) or "-1"}

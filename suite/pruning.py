@@ -1,6 +1,6 @@
 """Which cases of a suite cannot or need not run on a machine, each with its reason. Pure."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from tfscale.suite import registry
 from tfscale.suite.exchange import base as exchanges
@@ -16,10 +16,24 @@ LAUNCH_S = 10.0
 
 def prune(cases: Sequence[Case], machine: Machine, launcher: str) -> tuple[list[Case], list[Pruned]]:
     """The cases that run, in order, and the others with their reasons."""
+    return _sorted_out(cases, lambda case: refusal(case, machine, launcher))
+
+
+def prune_unseen(cases: Sequence[Case], launcher: str) -> tuple[list[Case], list[Pruned]]:
+    """As `prune`, by what can be said before the hosts are known."""
+
+    def reason_of(case: Case) -> str | None:
+        strategy: Strategy = registry.load("strategies", case.strategy)()
+        return _exchange(case, strategy) or _hosts(case, launcher)
+
+    return _sorted_out(cases, reason_of)
+
+
+def _sorted_out(cases: Sequence[Case], reason_of: Callable[[Case], str | None]) -> tuple[list[Case], list[Pruned]]:
     kept: list[Case] = []
     pruned: list[Pruned] = []
     for case in cases:
-        reason = refusal(case, machine, launcher)
+        reason = reason_of(case)
         if reason is None:
             kept.append(case)
         else:
@@ -30,17 +44,19 @@ def prune(cases: Sequence[Case], machine: Machine, launcher: str) -> tuple[list[
 def refusal(case: Case, machine: Machine, launcher: str) -> str | None:
     """Why `case` is not run on hosts like `machine`, or None. What only the strategy knows is asked of it."""
     strategy: Strategy = registry.load("strategies", case.strategy)()
-    for rule in (_hardware, _transport, _exchange, _hosts):
-        reason = rule(case, machine, strategy, launcher)
-        if reason is not None:
-            return reason
-    return strategy.refuses(case, machine)
+    return (
+        _hardware(case, machine, launcher)
+        or _transport(case, machine)
+        or _exchange(case, strategy)
+        or _hosts(case, launcher)
+        or strategy.refuses(case, machine)
+    )
 
 
-def _hardware(case: Case, machine: Machine, strategy: Strategy, launcher: str) -> str | None:
+def _hardware(case: Case, machine: Machine, launcher: str) -> str | None:
     if machine.kind == "gpu" and not machine.gpus:
         return "cluster.accelerator is gpu, and no GPU is visible here"
-    if machine.kind == "tpu" and not machine.tpus:
+    if machine.kind == "tpu" and machine.tpus == 0:
         return "cluster.accelerator is tpu, and there is no TPU here"
     if machine.kind == "tpu" and case.strategy != "tpu":
         return f"{case.strategy} on a TPU: only the strategy tpu runs there"
@@ -51,13 +67,13 @@ def _hardware(case: Case, machine: Machine, strategy: Strategy, launcher: str) -
         return f"{per_host} devices a host, and there are {machine.gpus} GPUs" if per_host > machine.gpus else None
     placing: type[Launcher] = registry.load("launchers", launcher)
     cores = placing.cores_of_a_host(case, machine.cores)
-    if not machine.tpus and per_host * machine.cores_per_device > cores:
+    if machine.kind != "tpu" and per_host * machine.cores_per_device > cores:
         each = "a core" if machine.cores_per_device == 1 else f"{machine.cores_per_device} cores"
         return f"{per_host} CPU devices a host need {each} each, and there are {cores}"
     return None
 
 
-def _transport(case: Case, machine: Machine, strategy: Strategy, launcher: str) -> str | None:
+def _transport(case: Case, machine: Machine) -> str | None:
     if case.collective == "nccl" and not machine.gpus:
         return "nccl needs GPUs; TensorFlow would run something else on CPUs under that name"
     if case.transport in ("rdma", "gdr"):
@@ -68,7 +84,7 @@ def _transport(case: Case, machine: Machine, strategy: Strategy, launcher: str) 
     return None
 
 
-def _exchange(case: Case, machine: Machine, strategy: Strategy, launcher: str) -> str | None:
+def _exchange(case: Case, strategy: Strategy) -> str | None:
     if parse(case.exchange).name == "none":
         return None
     if case.devices == 1:
@@ -78,7 +94,7 @@ def _exchange(case: Case, machine: Machine, strategy: Strategy, launcher: str) -
     return exchanges.create(case.exchange).refuses(case)
 
 
-def _hosts(case: Case, machine: Machine, strategy: Strategy, launcher: str) -> str | None:
+def _hosts(case: Case, launcher: str) -> str | None:
     placing: type[Launcher] = registry.load("launchers", launcher)
     if (reason := placing.refuses(case)) is not None:
         return reason

@@ -1,5 +1,6 @@
 """What one rank leaves in its folder: `result.json` and `blocks.npz`, each written to a temporary name and renamed."""
 
+import contextlib
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -54,7 +55,10 @@ TEMPORARY = ".tmp"
 
 
 def write_atomic(path: Path, data: bytes) -> None:
-    """Write `data` to a temporary name beside `path`, sync it to disk, and rename it into place."""
+    """Write `data` to a temporary name beside `path`, sync it to disk, and rename it into place.
+
+    Raises OSError that names a file.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{os.getpid()}{TEMPORARY}")
     try:
@@ -63,8 +67,11 @@ def write_atomic(path: Path, data: bytes) -> None:
             file.flush()
             os.fsync(file.fileno())
         temporary.rename(path)
-    except OSError:
-        temporary.unlink(missing_ok=True)
+    except OSError as error:
+        if error.filename is None:  # of a write, which knows a descriptor only
+            error.filename = str(path)
+        with contextlib.suppress(OSError):  # the folder may be gone, or read-only by now: the first error counts
+            temporary.unlink(missing_ok=True)
         raise
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tfscale.suite.events import EventReader
+from tfscale.suite.hostclocks import HostClocks, read_clocks
 from tfscale.suite.launchers.local import LAUNCH
 from tfscale.suite.plan import RankPlan
 from tfscale.suite.rankfiles import BLOCKS, RankResult, read_arrays, read_result
@@ -30,6 +31,8 @@ class RankData:
     launch: dict[str, Any]
     started_ns: int | None
     """When its first line ran, on the clock of `launch["launched_ns"]`."""
+    clocks: HostClocks | None = None
+    """Its host's clocks against the harness's; None where nobody compared them."""
 
 
 def leading(plans: Sequence[RankPlan]) -> list[RankPlan]:
@@ -48,14 +51,32 @@ def _read(plan: RankPlan) -> RankData:
     try:
         result = read_result(folder)
         series = BlockSeries.from_arrays(read_arrays(folder / BLOCKS))
-        launch = json.loads((folder / LAUNCH).read_bytes()) if (folder / LAUNCH).exists() else {}
+        launch = launch_told(folder)
+        clocks = read_clocks(folder)
     except (OSError, ValueError, KeyError) as error:
         raise MergeError(f"rank {plan.rank}: {error}") from error
     if result.rank != plan.rank:
         raise MergeError(f"rank {plan.rank} left the result of rank {result.rank}")
     events = EventReader(folder).read()
     started = next((event["t_ns"] for event in events if event.get("name") == "started"), None)
-    return RankData(plan, result, series, launch, started)
+    return RankData(plan, result, series, launch, started, clocks)
+
+
+def clock_offsets(ranks: Sequence[RankData]) -> list[float] | None:
+    """How far each rank's clock is ahead of one of them, in nanoseconds; None where nobody compared those of several hosts.
+
+    Ranks of one host, and of hosts that the local launchers play, share a clock.
+    """
+    if all(rank.clocks is None for rank in ranks):
+        return [0.0] * len(ranks)
+    found = [rank.clocks.monotonic.offset_ns for rank in ranks if rank.clocks is not None]
+    return found if len(found) == len(ranks) else None
+
+
+def launch_told(folder: Path) -> dict[str, Any]:
+    """What the launcher noted of the start of the rank in `folder`; {} where it noted nothing. Raises OSError, ValueError."""
+    told: dict[str, Any] = json.loads((folder / LAUNCH).read_bytes()) if (folder / LAUNCH).exists() else {}
+    return told
 
 
 def block_arrays(ranks: Sequence[RankData]) -> dict[str, NDArray[Any]]:

@@ -9,6 +9,7 @@ RECORD_SCHEMA: Literal["tfscale.record/1"] = "tfscale.record/1"
 CASE_SCHEMA: Literal["tfscale.case/1"] = "tfscale.case/1"
 RUN_SCHEMA: Literal["tfscale.run/1"] = "tfscale.run/1"
 CURVE_SCHEMA: Literal["tfscale.curve/1"] = "tfscale.curve/1"
+RECOVERY_SCHEMA: Literal["tfscale.recovery/1"] = "tfscale.recovery/1"
 
 Kind = Literal["measured", "derived", "simulated", "published"]
 Scope = Literal["within_trial", "across_trials"]
@@ -130,6 +131,17 @@ class Monitored(Strict):
     """What is no series: names of devices, foreign processes."""
 
 
+class Retry(Strict):
+    """An attempt to launch a trial that failed for what the machines did, so that the trial was launched again."""
+
+    classification: Annotated[FaultClass, Field(alias="class")]
+    reason: str
+    rank: int | None
+    log_tail: str = ""
+
+    model_config = ConfigDict(populate_by_name=True)
+
+
 class Failure(Strict):
     """A case that ended without a result: its class, and the first error of the first rank to fail."""
 
@@ -142,6 +154,8 @@ class Failure(Strict):
     log_tail: str
     stacks: str | None = None
     reproduce: str
+    retries: tuple[Retry, ...] = ()
+    """Attempts before this one, the oldest first."""
 
     model_config = ConfigDict(populate_by_name=True)
 
@@ -177,6 +191,8 @@ class Record(Strict):
     files: dict[str, str]
     """Name -> path relative to the record's folder."""
     reproduce: str
+    retries: tuple[Retry, ...] = ()
+    """Attempts to launch this trial that failed before it was measured, the oldest first."""
 
     model_config = ConfigDict(populate_by_name=True)
 
@@ -239,6 +255,72 @@ class Curve(Strict):
     model_config = ConfigDict(populate_by_name=True)
 
 
+class Failed(Strict):
+    """One planned failure of a training, and how it went on. What could not be had is unknown with its reason."""
+
+    seed: int
+    rank: int
+    """The rank that was to fail."""
+    step: int | None
+    """The furthest step that any rank had completed when the job was ended; None where the failure did not come."""
+    resumed_step: int | None
+    """The checkpoint that training went on from, 0: from the start; None where it did not."""
+    noticed_as: FaultClass | None
+    """How the watch on the job classed the failure."""
+    quantities: dict[str, Quantity]
+    """detection_time, restart_time and its parts, steps_lost, time_lost."""
+    resumed: bool
+    """Whether training went on to its last step."""
+    reason: str | None = None
+    """Why it did not."""
+    largest_difference: float | None = None
+    """Of the losses of all steps to those without the failure, relative; None where they cannot be compared."""
+
+
+class Period(Strict):
+    """How often to save at one mean time between failures, seconds."""
+
+    mtbf_s: float
+    young: Quantity
+    """Seconds of training between two checkpoints, to first order (Young 1974)."""
+    daly: Quantity
+    """The same to higher order (Daly 2006)."""
+    steps: Quantity
+    """The whole number of steps that costs least by Daly's complete model."""
+    overhead: Quantity
+    """What checkpoints and failures add to training with that number of steps, relative."""
+    overhead_here: Quantity
+    """The same with the period of this training."""
+
+
+class RecoveryResult(Strict):
+    """The JSON of the scenario `recovery` for one case: what its checkpoints and its failures cost."""
+
+    schema_: Annotated[Literal["tfscale.recovery/1"], Field(alias="schema")] = RECOVERY_SCHEMA
+    id: str
+    run: str
+    created: str
+    case_id: str
+    case: dict[str, Any]
+    fault: Literal["kill", "freeze", "cut"]
+    steps: int
+    period_steps: int
+    keep: int
+    quantities: dict[str, Quantity]
+    """step_time, checkpoint_time, checkpoint_bytes, checkpoint_cost (seconds a step), checkpoint_share of a training
+    without a failure; detection_time, restart_time, steps_lost, time_lost over the failures."""
+    failures: tuple[Failed, ...]
+    periods: tuple[Period, ...]
+    validity: Validity
+    effective: dict[str, Any]
+    """How ranks were started again, and where they saved."""
+    files: dict[str, str]
+    """`losses` (without a failure) and `losses/<seed>` -> paths relative to the document's folder."""
+    reproduce: str
+
+    model_config = ConfigDict(populate_by_name=True)
+
+
 class Pruned(Strict):
     case: dict[str, Any]
     reason: str
@@ -260,5 +342,10 @@ class Run(Strict):
     environment: dict[str, Any] = {}
     curves: tuple[Curve, ...] = ()
     """Trainings to a target loss, where the suite asks for them."""
+    recoveries: tuple[RecoveryResult, ...] = ()
+    """What failures cost, where the suite asks for it."""
+    ended: Literal["complete", "interrupted", "preempted"] | None = None
+    """How the run ended; preempted: it was warned that its machine is about to be taken away, which is no failure.
+    None: not told, as by a run that was killed."""
 
     model_config = ConfigDict(populate_by_name=True)

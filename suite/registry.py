@@ -17,11 +17,13 @@ GROUPS = (
     "strategies",
     "exchanges",
     "launchers",
+    "renderers",
     "readers",
     "monitors",
     "checks",
     "profile_checks",
     "case_checks",
+    "formats",
 )
 
 

@@ -5,6 +5,7 @@ DIR/<run>/<case id>/<trial>/record.json blocks.npz rank<r>/...     or failure.js
 DIR/<run>/<case id>/profile/rank<r>/plugins/profile/...
 DIR/<run>/<case id>/decided.json pilot/rank<r>/pilot.json       where the case left a number to a pilot launch
 DIR/<run>/curves/<case id>/curve.json rank0/losses.npz                 or failure.json in place of curve.json
+DIR/<run>/recovery/<case id>/recovery.json <training>/launch<n>/rank<r>/...    or failure.json in place of recovery.json
 """
 
 import datetime
@@ -18,13 +19,16 @@ from typing import Any
 from pydantic import BaseModel
 
 from tfscale.suite.rankfiles import TEMPORARY, write_atomic
-from tfscale.suite.record import Curve, Failure, Record, Run
+from tfscale.suite.record import Curve, Failure, Record, RecoveryResult, Run
 
 RECORD = "record.json"
 FAILURE = "failure.json"
 CURVE = "curve.json"
 CURVES = "curves"
 """Folder of a run that holds the trainings to a target loss, one folder a case and seed."""
+RECOVERY = "recovery.json"
+RECOVERIES = "recovery"
+"""Folder of a run that holds the scenario `recovery`, one folder a case."""
 RUN = "run.json"
 SUITE = "suite.yaml"
 ENVIRONMENT = "environment.json"
@@ -84,7 +88,7 @@ class RunFolder:
 
     def remove_leftovers(self) -> None:
         """Remove the temporary files of writes that were interrupted; only when no other harness writes here."""
-        for path in self.path.rglob(f".*{TEMPORARY}"):
+        for path in (*self.path.rglob(f".*{TEMPORARY}"), *self.path.glob(".probe*")):
             path.unlink(missing_ok=True)
 
     def trial(self, case_id: str, trial: int) -> Path:
@@ -119,6 +123,20 @@ class RunFolder:
         path = self.curve(curve.case_id) / (CURVE if isinstance(curve, Curve) else FAILURE)
         write_atomic(path, dump(curve))
         return path
+
+    def recovery(self, case_id: str) -> Path:
+        """Folder of a case's scenario `recovery`."""
+        return self.path / RECOVERIES / case_id
+
+    def write_recovery(self, result: RecoveryResult | Failure) -> Path:
+        """Put the document of a recovery in its place; an older failure goes."""
+        folder = self.recovery(result.case_id)
+        if isinstance(result, Failure):
+            write_atomic(folder / FAILURE, dump(result))
+            return folder / FAILURE
+        write_atomic(folder / RECOVERY, dump(result))
+        (folder / FAILURE).unlink(missing_ok=True)
+        return folder / RECOVERY
 
     def write_run(self, run: Run) -> Path:
         write_atomic(self.path / RUN, dump(run))

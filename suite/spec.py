@@ -6,17 +6,18 @@ Everything here is data; expansion is in matrix.py, pruning in pruning.py, readi
 import hashlib
 import json
 import re
-from typing import Annotated, Any, Literal, Self, get_args
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
+from tfscale.suite.cluster import Cluster
+from tfscale.suite.document import Document
 from tfscale.suite.topology import Order, Topology
 
 Precision = Literal["float32", "tf32", "mixed_bfloat16", "mixed_float16"]
 Xla = Literal["none", "cluster", "auto"]
 Collective = Literal["auto", "ring", "nccl"]
 Transport = Literal["auto", "tcp", "rdma", "gdr"]
-Accelerator = Literal["auto", "cpu", "gpu", "tpu"]
 ScalingMode = Literal["weak", "strong", "accumulated"]
 
 ENV_ALLOWED_PREFIXES = (
@@ -48,29 +49,17 @@ def recordable(name: str) -> bool:
     return known and not _SECRET.search(name) and bool(re.fullmatch(r"[A-Z][A-Z0-9_]*", name))
 
 
-def _parts(annotation: Any) -> list[Any]:
-    """Types and words that an annotation allows: unions, literals and what carries metadata taken apart."""
-    inner = get_args(annotation)
-    return [part for each in inner for part in _parts(each)] if inner else [annotation]
-
-
-class Document(BaseModel):
-    """Base of everything a suite file may hold: immutable, and an unknown key is an error."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    @model_validator(mode="before")
-    @classmethod
-    def _numbers_are_numbers(cls, data: Any) -> Any:
-        # A number of devices that YAML read as `true` or as a word is a mistake of the writer, not a 1.
-        for name, value in data.items() if isinstance(data, dict) else ():
-            if isinstance(value, bool | str) and name in cls.model_fields:
-                kinds = _parts(cls.model_fields[name].annotation)
-                if isinstance(value, str) and value in kinds:
-                    continue
-                if (int in kinds or float in kinds) and (isinstance(value, bool) or float not in kinds):
-                    raise ValueError(f"{name}: got {value!r}, a {type(value).__name__}: a plain number is wanted")
-        return data
+def checked_variables(env: dict[str, str]) -> dict[str, str]:
+    """`env` as it is. Raises ValueError where a suite may not set one of these variables."""
+    for name, value in env.items():
+        if not recordable(name):
+            allowed = ", ".join(prefix + "*" for prefix in ENV_ALLOWED_PREFIXES)
+            raise ValueError(
+                f"variable {name!r} may not be set by a suite (allowed: {allowed}; no TF_CONFIG, no secret)"
+            )
+        if "\0" in value:
+            raise ValueError(f"variable {name!r} has a value with a NUL character")
+    return env
 
 
 class Input(Document):
@@ -128,7 +117,7 @@ class Case(Document):
     recompute: bool = False
     steps_per_call: int = Field(default=1, ge=1)
     input: Input = Input()
-    env: dict[str, str] = {}
+    env: dict[str, str] = Field(default_factory=dict)
     learning_rate_rule: Literal["none", "linear", "sqrt"] = "none"
     seed: int = Field(default=0, ge=0)
 
@@ -150,15 +139,7 @@ class Case(Document):
     @field_validator("env")
     @classmethod
     def _only_allowed_variables(cls, env: dict[str, str]) -> dict[str, str]:
-        for name, value in env.items():
-            if not recordable(name):
-                allowed = ", ".join(prefix + "*" for prefix in ENV_ALLOWED_PREFIXES)
-                raise ValueError(
-                    f"variable {name!r} may not be set by a suite (allowed: {allowed}; no TF_CONFIG, no secret)"
-                )
-            if "\0" in value:
-                raise ValueError(f"variable {name!r} has a value with a NUL character")
-        return env
+        return checked_variables(env)
 
     @model_validator(mode="after")
     def _one_batch_is_named(self) -> Self:
@@ -269,6 +250,10 @@ class Measure(Document):
     first_step_s: float = Field(default=300.0, gt=0)
     step_s: float | None = Field(default=None, gt=0)
     """Deadline of a steady step; default max(30 s, 20 medians)."""
+    ptx_s: float = Field(default=2400.0, gt=0)
+    """Deadline of joining and of the first step where TensorFlow says that it compiles its kernels for this GPU first."""
+    retries: int = Field(default=1, ge=0, le=10)
+    """Launches more of a trial that failed for what the machines did; each is kept on the record."""
     dropout: float | None = Field(default=None, ge=0, lt=1)
     exposed_share: float = Field(default=0.1, gt=0, lt=1)
     """Communication that `accumulation: auto` and `per_replica_batch: auto` leave exposed at most, of a step."""
@@ -286,7 +271,7 @@ class Profile(Document):
     steps: int = Field(default=10, ge=1, le=1000)
     warm_up_steps: int = Field(default=10, ge=1)
     retries: int = Field(default=3, ge=0)
-    only: dict[str, Any] = {}
+    only: dict[str, Any] = Field(default_factory=dict)
     """Profile only the first case of each distinct workload that has these axis values; empty: every case."""
 
 
@@ -313,17 +298,38 @@ class TargetLoss(Document):
         return self
 
 
-class Cluster(Document):
-    """Where ranks run; `tfscale list launchers` names what starts them."""
+FaultKind = Literal["kill", "freeze", "cut"]
 
-    launcher: str = "local"
-    topology: Topology | str | None = None
-    """The network of every case that does not name its own: described, or a file's name."""
-    accelerator: Accelerator = "auto"
-    """auto: GPUs where the driver shows some and the installed TensorFlow is not the CPU-only build, else CPU cores."""
-    hosts: list[str] = []
-    cores_per_device: int | None = Field(default=None, ge=1)
-    """Cores of one CPU device; default: cores of the host / most devices that any case puts on a host."""
+
+class Recovery(Document):
+    """What a failure costs: trainings with checkpoints, in launches of their own, one of whose ranks fails."""
+
+    fault: FaultKind = "kill"
+    """kill: a rank's process ends at once; freeze: it stops and says nothing; cut: its host's link carries nothing."""
+    seeds: tuple[Annotated[int, Field(ge=0)], ...] = Field(default=(0,), min_length=1)
+    """One failure each: the seed draws the rank and the moment."""
+    steps: int = Field(default=60, ge=4)
+    """Steps of each training."""
+    period_steps: int = Field(default=10, ge=1)
+    """Steps between two checkpoints."""
+    keep: int = Field(default=2, ge=2)
+    """Checkpoints kept; one is too few: while it is written anew there would be none."""
+    directory: str | None = None
+    """Where ranks save; each host must see its own again. Default: in the run's folder."""
+    mtbf_h: tuple[Annotated[float, Field(gt=0)], ...] = (1.0, 24.0, 168.0)
+    """Mean times between failures of the whole job, hours, for which the cheapest period is told."""
+    tolerance: float | None = Field(default=None, ge=0)
+    """Relative difference of losses allowed after a recovery; default: 0 on CPUs, 0.001 elsewhere."""
+    save_s: float = Field(default=60.0, gt=0)
+    """Seconds that ranks get to save when the job is about to be preempted."""
+
+    @model_validator(mode="after")
+    def _a_checkpoint_comes_before_the_end(self) -> Self:
+        if self.period_steps >= self.steps:
+            raise ValueError(f"period_steps: {self.period_steps} is no less than the {self.steps} steps of a training")
+        if len(set(self.seeds)) < len(self.seeds):
+            raise ValueError(f"seeds: {list(self.seeds)} names one twice")
+        return self
 
 
 MONITORS = ("host", "network", "rdma", "nvml")
@@ -339,6 +345,7 @@ class Suite(Document):
     measure: Measure = Measure()
     profile: Profile | None = None
     target_loss: TargetLoss | None = None
+    recovery: Recovery | None = None
     monitors: tuple[str, ...] = MONITORS
     """Names of monitors; empty for none."""
     cluster: Cluster = Cluster()

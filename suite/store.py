@@ -19,8 +19,18 @@ from pydantic import BaseModel, ValidationError
 from tfscale.suite.caseresult import case_results
 from tfscale.suite.migrate import SchemaError, migrate
 from tfscale.suite.rankfiles import BLOCKS, read_arrays
-from tfscale.suite.record import CURVE_SCHEMA, RECORD_SCHEMA, RUN_SCHEMA, Curve, Failure, Record, Run
-from tfscale.suite.runfolder import CURVE, FAILURE, PROFILE, RECORD, RUN, RunFolder, StoreError
+from tfscale.suite.record import (
+    CURVE_SCHEMA,
+    RECORD_SCHEMA,
+    RECOVERY_SCHEMA,
+    RUN_SCHEMA,
+    Curve,
+    Failure,
+    Record,
+    RecoveryResult,
+    Run,
+)
+from tfscale.suite.runfolder import CURVE, FAILURE, PROFILE, RECORD, RECOVERY, RUN, RunFolder, StoreError
 from tfscale.suite.spec import Case
 from tfscale.suite.timing.series import series_of_ranks
 
@@ -40,6 +50,7 @@ class Found:
     """Record id -> the folder that the record's `files` are relative to."""
     failures: list[Failure] = field(default_factory=list)
     curves: list[Curve] = field(default_factory=list)
+    recoveries: list[RecoveryResult] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     """Every file that was skipped, with the reason."""
 
@@ -76,6 +87,7 @@ def find_records(path: Path) -> Found:
         case = (record.run, record.case_id)
         begun[case] = min(record.created, begun.get(case, record.created))
     found.curves.sort(key=lambda curve: (curve.run, curve.seed, curve.created, curve.case_id))
+    found.recoveries.sort(key=lambda one: (one.run, one.created, one.case_id))
     found.records.sort(key=lambda r: (r.run, begun[r.run, r.case_id], r.case_id, r.trial))
     return found
 
@@ -85,6 +97,8 @@ def _take(file: Path, found: Found) -> None:
         found.failures.append(_read(file, Failure, None))
     elif file.name == CURVE:
         found.curves.append(_read(file, Curve, CURVE_SCHEMA))
+    elif file.name == RECOVERY:
+        found.recoveries.append(_read(file, RecoveryResult, RECOVERY_SCHEMA))
     elif file.name.endswith(".tmp"):
         found.warnings.append(f"{file}: left over from a write that was interrupted")
     else:
@@ -97,12 +111,15 @@ def _take(file: Path, found: Found) -> None:
         found.folders[record.id] = file.parent
 
 
+_DOCUMENTS = (RECORD, FAILURE, CURVE, RECOVERY)
+
+
 def _documents(path: Path) -> Iterator[Path]:
     for folder, folders, files in os.walk(path):
         folders[:] = sorted((f for f in folders if f != PROFILE and not f.startswith(("rank", "."))), key=_natural)
         for name in sorted(files):
-            temporary = name.startswith((f".{RECORD}", f".{FAILURE}", f".{CURVE}")) and name.endswith(".tmp")
-            if name in (RECORD, FAILURE, CURVE) or temporary:
+            temporary = name.startswith(tuple(f".{document}" for document in _DOCUMENTS)) and name.endswith(".tmp")
+            if name in _DOCUMENTS or temporary:
                 yield Path(folder) / name
 
 
@@ -129,6 +146,7 @@ def load_run(path: Path) -> LoadedRun:
             "records": tuple(found.records),
             "failed": tuple(found.failures),
             "curves": tuple(found.curves),
+            "recoveries": tuple(found.recoveries),
         }
     )
     return LoadedRun(run, folder, _blocks(found, warnings), warnings, found.folders)

@@ -11,11 +11,14 @@ import yaml
 from pydantic import ValidationError
 
 from tfscale.suite import matrix, registry
+from tfscale.suite.cluster import Cluster
+from tfscale.suite.document import Document
 from tfscale.suite.profiled import profiled_cases
-from tfscale.suite.spec import MONITORS, Case, Cluster, Document, Input, Measure, Profile, Suite, TargetLoss
+from tfscale.suite.spec import MONITORS, Case, Measure, Profile, Recovery, Suite, TargetLoss
 
 KEYS = (
-    "name", "description", "matrix", "include", "exclude", "measure", "profile", "target_loss", "monitors", "cluster",
+    "name", "description", "matrix", "include", "exclude", "measure", "profile", "target_loss", "recovery", "monitors",
+    "cluster",
 )  # fmt: skip
 LARGEST_FILE = 4 * 2**20
 """Bytes; a suite is written by people."""
@@ -127,6 +130,7 @@ def build(source: Source) -> Suite:
         "cluster": _document(source, ("cluster",), Cluster),
         "profile": _optional(source, "profile", Profile),
         "target_loss": _optional(source, "target_loss", TargetLoss),
+        "recovery": _optional(source, "recovery", Recovery),
         "monitors": _monitors(source),
     }
     _check_profile_only(source, cases, settings["profile"])
@@ -200,13 +204,26 @@ def explain(source: Source, path: tuple[str | int, ...], model: type[Document], 
         where = (*where[:2], *_index(source.data["matrix"].get(location[0]), given), *where[2:])
     name = ".".join(str(part) for part in (*path, *location)) or "suite"
     if first["type"] == "extra_forbidden":
-        owner = Input if location[:1] == ("input",) else model
-        return source.error(where, unknown_key(str(location[-1]), list(owner.model_fields), name.rpartition(".")[0]))
+        known = list(_owner(model, location[:-1]).model_fields)
+        return source.error(where, unknown_key(str(location[-1]), known, name.rpartition(".")[0]))
+    if first["type"] == "missing":
+        return source.error(where, f"{name} is missing; {name.rpartition('.')[0] or 'the suite'} needs it")
     if first["type"] == "literal_error":
         return source.error(where, not_allowed(name, first["input"], allowed_values(model, location)))
     if first["type"] == "value_error":
         return source.error(where, f"{name}: {message}")
     return source.error(where, f"{name}: got {first['input']!r}: {message}")
+
+
+def _owner(model: type[Document], location: tuple[Any, ...]) -> type[Document]:
+    """The innermost document of `model` on the way to `location`."""
+    for part in location:
+        field = model.model_fields.get(str(part))
+        inner = field.annotation if field else None
+        for kind in (inner, *get_args(inner)):
+            if isinstance(kind, type) and issubclass(kind, Document):
+                model = kind
+    return model
 
 
 def allowed_values(model: type[Document], location: tuple[Any, ...]) -> list[str]:

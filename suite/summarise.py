@@ -32,9 +32,9 @@ class Timing:
     window_blocks: int
 
 
-def time_in_lockstep(ranks: Sequence[BlockSeries]) -> Timing:
-    """Ranks of one synchronous job on one clock: a block ends when the last rank ends it. Raises ValueError."""
-    offsets = [0.0] * len(ranks)
+def time_in_lockstep(ranks: Sequence[BlockSeries], offsets: Sequence[float] | None) -> Timing:
+    """Ranks of one synchronous job: where their clocks can be compared (`offsets`, in ns, as `job.merge` takes them), a
+    block ends when the last rank ends it. Raises ValueError."""
     whole = job.merge(ranks, offsets)
     steady = classify_job(whole.step_seconds, [rank.step_seconds for rank in ranks])
     window = job.merge(ranks, offsets, (steady.start, steady.stop))
@@ -58,11 +58,11 @@ def exact_mean(step_seconds: Floats, elapsed_over_steps: float) -> Quantity:
     return mean.model_copy(update={"value": elapsed_over_steps, "ci95": interval})
 
 
-def time_apart(ranks: Sequence[BlockSeries]) -> Timing:
+def time_apart(ranks: Sequence[BlockSeries], offsets: Sequence[float] | None) -> Timing:
     """Replicas that run at once without exchange: rates in the common window add. Raises ValueError."""
     steadies = [classify(rank.step_seconds, comparisons=len(ranks)) for rank in ranks]
     windows = [(steady.start, steady.stop) for steady in steadies]
-    rate = job.merge_independent(ranks, [0.0] * len(ranks), windows)
+    rate = job.merge_independent(ranks, offsets, windows)
     seconds = [rank.step_seconds[slice(*window)] for rank, window in zip(ranks, windows, strict=True)]
     problems = [steady_problem(steady) for steady in steadies]
     shown = next((i for i, problem in enumerate(problems) if problem), 0)

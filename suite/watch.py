@@ -21,12 +21,18 @@ SETTLE_S = 1.0
 """How long a failed job is watched on, so that the rank that caused it is seen before it is named."""
 LEAVE_S = 20.0
 """How long ranks may take to exit once every result is on disk."""
+SAVE_S = 60.0
+"""How long the other ranks may take to save once one has said that it is preempted."""
 
 OnEvent = Callable[[int, dict[str, Any]], None]
 
 
 class Stopped(Exception):
     """The watch was ended by its caller."""
+
+
+class Preempted(Stopped):
+    """The job ended because a rank was warned that its machine is about to be taken away."""
 
 
 @runtime_checkable
@@ -44,6 +50,10 @@ class Outcome:
     log_tail: str = ""
     stacks: str | None = None
     notes: tuple[str, ...] = ()
+    preempted: bool = False
+    """A rank was warned, and those that save had the time to; no failure."""
+    noticed_s: float | None = None
+    """When the failure was first seen, on the clock of `time.perf_counter`; naming its cause may take longer."""
 
 
 def watch(
@@ -66,24 +76,39 @@ class _Watch:
         self._views = [RankView(plan, leads=plan.rank in leads) for plan in plans]
         self._readers = [EventReader(Path(plan.directory)) for plan in plans]
         self._launched_s = time.perf_counter()
-        self._oom_kills = procfs.oom_kills()
+        self._oom_kills = job.oom_kills()
+        self._noticed_s: float | None = None
 
     def run(self, settle_s: float, leave_s: float) -> Outcome:
         while True:
             self._look()
             if all(view.finished for view in self._views if view.leads):
                 return self._leave(leave_s)
+            if any(view.preempted for view in self._views):
+                return self._give_way(SAVE_S)
             if any(view.error or view.exit_code is not None for view in self._views if not view.finished):
+                self._noticed_s = time.perf_counter()
                 self._settle(settle_s)
                 # What settled may be a good end after all: a result that was on its way, or a server told to leave.
                 if all(view.finished for view in self._views if view.leads):
                     return self._leave(leave_s)
-                blame = cause(self._evidence(), procfs.oom_kills() > self._oom_kills)
+                if any(view.preempted for view in self._views):
+                    return self._give_way(SAVE_S)
+                blame = cause(self._evidence(), self._job.oom_kills() > self._oom_kills)
                 assert blame is not None  # some rank has an error or an exit code, or the wait would go on
                 return self._failed(blame)
-            if blame := overdue(self._views, self._launched_s, time.perf_counter()):
+            blame = overdue(self._views, self._launched_s, time.perf_counter())
+            if blame and not self._found_compiling():
+                self._noticed_s = time.perf_counter()
                 return self._failed(self._frozen_first(blame))
             self._pause()
+
+    def _found_compiling(self) -> bool:
+        """Whether it shows only now that kernels are being compiled for a GPU: the deadlines are longer then."""
+        found = [view for view in self._views if not view.compiles_kernels and compiles_kernels(view.plan)]
+        for view in found:
+            view.compiles_kernels = True
+        return bool(found)
 
     def _look(self) -> None:
         if self._stop():
@@ -118,6 +143,11 @@ class _Watch:
             self._look()
         return Outcome(None, notes=tuple(note for view in leading if (note := _note(view, seconds))))
 
+    def _give_way(self, seconds: float) -> Outcome:
+        """A rank was warned: let every rank that trains save and leave, or fail for want of the others."""
+        self._settle(seconds)
+        return Outcome(None, preempted=True)
+
     def _evidence(self) -> list[Evidence]:
         return [
             Evidence(
@@ -150,7 +180,7 @@ class _Watch:
             for view in self._views
             if view.exit_code is None and (text := self._job.stacks(view.plan.rank))
         ]
-        return Outcome(blame, log_tail(named.plan), "\n\n".join(stacks) or None)
+        return Outcome(blame, log_tail(named.plan), "\n\n".join(stacks) or None, noticed_s=self._noticed_s)
 
 
 def _note(view: RankView, seconds: float) -> str | None:
@@ -164,6 +194,20 @@ def _note(view: RankView, seconds: float) -> str | None:
         if view.exit_code
         else None
     )
+
+
+_COMPILES = b"jit-compiled from PTX"
+"""Of TensorFlow's warning where it has no kernels for a GPU's compute capability (gpu_device.cc)."""
+_HEAD_BYTES = 1024 * 1024
+
+
+def compiles_kernels(plan: RankPlan) -> bool:
+    """Whether a rank's log says that TensorFlow compiles its kernels for the GPU it found."""
+    try:
+        with (Path(plan.directory) / LOG).open("rb") as file:
+            return _COMPILES in file.read(_HEAD_BYTES)
+    except FileNotFoundError:
+        return False
 
 
 def log_tail(plan: RankPlan, lines: int = LOG_LINES) -> str:

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tfscale.suite import faults, registry, workload
+from tfscale.suite import faults, preemption, registry, workload
 from tfscale.suite.events import EventLog
 from tfscale.suite.phases import Phases
 from tfscale.suite.plan import RankPlan
@@ -38,7 +38,11 @@ def as_rank(plan: RankPlan, work: "Callable[[RankPlan, Strategy, EventLog], None
     prepare_process(plan)
     strategy: Strategy = registry.load("strategies", plan.case.strategy)()
     try:
+        preemption.leave_when_warned()
         work(plan, strategy, events)
+    except preemption.Preempted:
+        events.preempted()
+        return 0
     except Exception as error:  # the last frame of the rank: whatever it is, it is told and the rank ends
         events.error(*faults.describe(error))
         return 1
@@ -79,6 +83,7 @@ def run(plan: RankPlan, strategy: "Strategy", events: EventLog) -> None:
     precision.apply(plan.case.precision)
     with phases("join"):
         session = strategy.open(plan)
+    preemption.leave_when_warned()  # again: joining a job gives the signal to TensorFlow
     assert_replicas(session, strategy, plan)
     events.phase("joined", replicas=session.replicas)
     with phases("build"):
@@ -90,6 +95,12 @@ def run(plan: RankPlan, strategy: "Strategy", events: EventLog) -> None:
     with phases("check"):
         job.self_check = session.self_check(job.step.exchange.resolved() or plan.case.exchange)
     events.phase("checked", passed=job.self_check.passed)
+    if plan.pass_ == "recovery":
+        from tfscale.suite.recovery import recovery_pass
+
+        recovery_pass(job, events)
+        leave(session)
+        return
     begun = start(job, events, phases)
     if plan.pass_ == "timed":
         from tfscale.suite.timed import timed_pass

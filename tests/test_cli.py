@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
+import yaml
 
 HEAVY = ("tensorflow", "keras", "pandas", "scipy", "seaborn", "matplotlib", "duckdb")
 QUICK = (
@@ -47,6 +48,25 @@ def test_quick_commands_answer_quickly(root: Path, args: list[str]) -> None:
     assert min(seconds() for _ in range(5)) < 0.7
 
 
+RENDERED = """
+name: pair
+matrix: {workload: bert, preset: tiny, strategy: multi_worker_mirrored, devices: 2, hosts: 2, per_replica_batch: 8}
+cluster: {launcher: kubernetes, kubernetes: {image: "registry.example/tfscale:1.0", claim: results}}
+"""
+
+
+def test_rendering_is_quick_and_prints_the_manifests_and_nothing_else(root: Path, tmp_path: Path) -> None:
+    (tmp_path / "pair.yaml").write_text(RENDERED)
+    args = ["run", str(tmp_path / "pair.yaml"), "--render", "--trials", "2"]
+    test_quick_commands_import_nothing_heavy(root, args)
+    documents = list(yaml.safe_load_all(tfscale(*args, cwd=root).stdout))
+    assert [document["kind"] for document in documents] == ["ConfigMap", "NetworkPolicy", "JobSet"]
+    told = json.loads(tfscale(*args, "--json", cwd=root).stdout)
+    assert (told["schema"], told["documents"]) == ("tfscale.rendered/1", documents)
+    harness = documents[2]["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]["spec"]["containers"][0]
+    assert harness["command"][-2:] == ["--trials", "2"]
+
+
 def test_dry_run_as_json_counts_cases_and_gives_each_pruned_one_a_reason(root: Path) -> None:
     document = json.loads(tfscale("run", "suites/strategies.yaml", "--dry-run", "--json", cwd=root).stdout)
     assert document["schema"] == "tfscale.dry_run/1"
@@ -70,6 +90,9 @@ def test_only_chooses_cases(root: Path) -> None:
         (["run", "quick", "--only", "device=2"], "did you mean 'devices'"),
         (["run", "quick", "--only", "devices=77"], "no case"),
         (["run", "quick", "--launcher", "slrum"], "slrum"),
+        (["run", "quick", "--render"], "renderer 'local' is not known (known: kubernetes, tpu_vm)"),
+        (["run", "quick", "--render", "--launcher", "kubernetes"], "cluster.kubernetes with at least image and claim"),
+        (["run", "quick", "--render", "--launcher", "kubernetes", "--only", "devices=77"], "no case"),
         (["list", "workload"], "did you mean 'workloads'"),
         (["show", "no/such/folder"], "no/such/folder"),
         (["show"], "needs a record"),
@@ -82,6 +105,14 @@ def test_only_chooses_cases(root: Path) -> None:
         (["bench", "collectives", "--sizes-of", "bert/minis"], "did you mean 'mini'"),
         (["bench", "collectives", "--topology", "no-such"], "no-such"),
         (["bench", "collectives", "--write-topology", "x.yaml"], "--pairs"),
+        (["compare", "no/such/results", "results"], "no/such/results"),
+        (["compare", "suites/quick.yaml", "suites/nightly.yaml"], "add --interleave"),
+        (["compare", "results", "--by", "exchnge"], "did you mean 'exchange'"),
+        (["compare", "results", "--price", "A=2.5"], "such as A=2.50EUR/device-hour@2026-12"),
+        (["compare", "results", "--effect", "2"], "0.02 asks for 2 %"),
+        (["compare", "results", "--trials", "3"], "--interleave"),
+        (["compare", "results", "--csv", "README.md"], "name another file"),
+        (["compare", "quick", "--interleave"], "--by"),
         (["run"], "Missing argument"),
         (["frobnicate"], "No such command"),
     ],
@@ -107,10 +138,13 @@ def test_every_command_has_an_example_in_its_help(root: Path) -> None:
     for command in (
         ["run"],
         ["report"],
+        ["compare"],
         ["list"],
         ["show"],
         ["data", "make"],
         ["bench", "gemm"],
         ["bench", "collectives"],
+        ["export"],
+        ["import"],
     ):
         assert "Example: tfscale" in tfscale(*command, "--help", cwd=root).stdout

@@ -52,6 +52,15 @@ def test_overdue(views: list[RankView], now: float, expected: tuple[str, int] | 
     assert (found and (found.classification, found.rank)) == expected
 
 
+def test_kernels_that_are_compiled_for_a_new_gpu_have_time() -> None:
+    views = [view(0, "traced"), view(1, "traced")]
+    assert overdue(views, 0.0, 31) is not None
+    views[1].compiles_kernels = True
+    assert overdue(views, 0.0, 2399) is None
+    late = overdue(views, 0.0, 2401)
+    assert late is not None and late.classification == "first_step_timeout" and "2400 s" in late.reason
+
+
 def test_the_rank_with_the_fewest_steps_is_the_one_that_hangs() -> None:
     views = [view(0, "steady", 50), view(1, "steady", 50)]
     views[0].take({"event": "progress", "step": 12, "step_time_s": 0.1, "t_ns": 0}, 51)

@@ -63,6 +63,12 @@ def test_prune_keeps_the_order_and_every_case_once() -> None:
     assert [p.case["devices"] for p in pruned] == [4, 8]
 
 
+def test_a_slice_elsewhere_is_left_to_its_own_runtime_and_cores_of_this_host_do_not_matter() -> None:
+    slice_ = Machine(cores=1, gpus=0, tpus=None, kind="tpu")
+    assert refusal(case(strategy="tpu", devices=16, xla="cluster"), slice_, "local") is None
+    assert "there is no TPU" in (refusal(case(strategy="tpu"), Machine(cores=1, gpus=0, kind="tpu"), "local") or "")
+
+
 def test_device_hours_are_devices_times_trials_times_budget_and_launch() -> None:
     cases = [case(), case(strategy="mirrored", devices=2)]
     # 3 devices x 4 trials x (50 + 10) s = 720 s

@@ -176,7 +176,11 @@ def test_history_of_nothing_is_an_empty_table(tmp_path: Path) -> None:
 
 def test_documents_satisfy_their_exported_schemas(run: Run) -> None:
     exported = schemas()
-    names = ("record", "case", "run", "curve", "failure", "trace", "doctor", "environment_diff", "bench_collectives")
+    names = [
+        *("record", "case", "run", "curve", "failure", "trace", "doctor", "environment_diff", "bench_collectives"),
+        *("imported", "import", "export", "rendered"),
+    ]
+    names += ["recovery"]
     assert set(exported) == {f"tfscale.{name}/1" for name in names}
     document = run.records[0].model_dump(mode="json", by_alias=True)
     schema = exported["tfscale.record/1"]

@@ -126,6 +126,15 @@ def test_trainings_to_a_target_loss_are_asked_for(text: str, wanted: int | None)
 
 
 @pytest.mark.parametrize(
+    ("text", "wanted"),
+    [("", None), ("recovery: true\n", ("kill", (0,))), ("recovery: {fault: cut, seeds: [3, 4]}\n", ("cut", (3, 4)))],
+)
+def test_failures_are_asked_for(text: str, wanted: tuple[str, tuple[int, ...]] | None) -> None:
+    told = build(GOOD + text).recovery
+    assert (told and (told.fault, told.seeds)) == wanted
+
+
+@pytest.mark.parametrize(
     ("text", "words"),
     [
         ("target_loss: 3", "target_loss must be false, true or a mapping, got int 3"),
@@ -133,6 +142,11 @@ def test_trainings_to_a_target_loss_are_asked_for(text: str, wanted: int | None)
         ("target_loss: {steps: 300, limit: 200}", "target_loss.limit: 200 steps are fewer than the 300"),
         ("target_loss: {steps: 10}", "target_loss: smoothing: 20 steps cannot be averaged within the first 10"),
         ("target_loss: {seeds: 0}", "target_loss.seeds: got 0"),
+        ("recovery: {fault: crash}", "recovery.fault: 'crash' is not allowed .allowed: kill, freeze, cut"),
+        ("recovery: {seed: 3}", "unknown key 'seed' in recovery .*did you mean 'seeds'"),
+        ("recovery: {period_steps: 60}", "recovery.period_steps: 60 is no less than the 60 steps"),
+        ("recovery: {keep: 1}", "recovery.keep: got 1"),
+        ("recovery: {seeds: [1, 1]}", "recovery.seeds: .*names one twice"),
     ],
 )
 def test_what_is_no_target_is_refused_with_its_line(text: str, words: str) -> None:

@@ -5,8 +5,8 @@ What is particular to a workload is in `source.py` beside its model: `Options` (
 """
 
 import importlib
+import secrets
 import shutil
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -105,10 +105,10 @@ def _refuse_used(out: Path) -> None:
 def _appearing_whole(out: Path) -> Iterator[Path]:
     """A temporary folder beside `out` that takes its name when the block ends well, and vanishes when it does not."""
     out.parent.mkdir(parents=True, exist_ok=True)
-    directory = Path(tempfile.mkdtemp(prefix=f".{out.name}.", suffix=".tmp", dir=out.parent))
+    directory = out.parent / f".{out.name}.{secrets.token_hex(4)}.tmp"
+    directory.mkdir()  # not by tempfile, whose folders are for one user only, whatever the umask says
     try:
         yield directory
-        directory.chmod(0o755)
         directory.replace(out)
     finally:
         shutil.rmtree(directory, ignore_errors=True)

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from tfscale.workloads.crc32c import crc32c, crc32c_rows, masked
+from tfscale.suite.crc32c import crc32c, crc32c_rows, masked
 
 MANIFEST = "manifest.json"
 SCHEMA = "tfscale.data/1"

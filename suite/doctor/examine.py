@@ -5,15 +5,16 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from tfscale.suite import environment
+from tfscale.suite.cluster import Cluster
 from tfscale.suite.doctor import reading, trials
 from tfscale.suite.doctor.fabric import fabric
 from tfscale.suite.doctor.findings import Examination, Finding
+from tfscale.suite.doctor.security import security
 from tfscale.suite.environment import Process
 from tfscale.suite.plan import default_cores_per_device
 from tfscale.suite.planner import Place
 from tfscale.suite.preparing import prepare
 from tfscale.suite.sources.base import Sources
-from tfscale.suite.spec import Cluster
 from tfscale.suite.strategies.base import Machine
 
 BUDGET_S = 25.0
@@ -38,6 +39,7 @@ def examine(
     findings += [installed, *reading.profiler(sources), *reading.counters(sources), *fabric(sources)]
     if installed.answer == "works":
         findings += _tried(seconds, tell)
+    findings += security(sources)
     facts = environment.capture(sources, process)
     return Examination(environment=facts, findings=tuple(findings), seconds=time.monotonic() - begun)
 

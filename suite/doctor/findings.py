@@ -10,7 +10,17 @@ from tfscale.suite.record import Strict
 SCHEMA: Literal["tfscale.doctor/1"] = "tfscale.doctor/1"
 
 Topic = Literal[
-    "training", "strategy", "precision", "xla", "collective", "profiler", "counters", "fabric", "limits", "suite"
+    "training",
+    "strategy",
+    "precision",
+    "xla",
+    "collective",
+    "profiler",
+    "counters",
+    "fabric",
+    "limits",
+    "suite",
+    "security",
 ]
 Answer = Literal["works", "fails", "unknown", "shown"]
 """shown: a fact that is for the reader to judge."""
@@ -25,7 +35,7 @@ class Finding(Strict):
     basis: Literal["measured", "derived"]
     detail: str
     fix: str | None = None
-    """What to do where it fails or is unknown."""
+    """What to do where it fails or is unknown, or about what is shown."""
     evidence: dict[str, Any] = Field(default_factory=dict)
 
 

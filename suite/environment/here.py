@@ -5,9 +5,9 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Literal
 
+from tfscale.suite.cluster import Accelerator, Cluster
 from tfscale.suite.environment import cards
 from tfscale.suite.sources.nvml import Nvml
-from tfscale.suite.spec import Accelerator, Cluster
 from tfscale.suite.strategies.base import Machine
 
 
@@ -39,10 +39,17 @@ def accelerator(requested: Accelerator) -> Literal["cpu", "gpu", "tpu"]:
 def machine(cluster: Cluster) -> Machine:
     """This host as pruning sees it, for the devices that the suite asks for."""
     kind = accelerator(cluster.accelerator)
-    tpus = len(list(Path("/dev").glob("accel*"))) if kind == "tpu" else 0
+    tpus = _tpus() if kind == "tpu" else 0
     gpu_count = len(visible_gpus()) if kind == "gpu" else 0
     per_device = cluster.cores_per_device or 1
     return Machine(cores=len(host_cores()), gpus=gpu_count, tpus=tpus, kind=kind, cores_per_device=per_device)
+
+
+def _tpus() -> int | None:
+    """TPU cores of this host; None where TPU_NAME names others, which only the TPU's own runtime can count."""
+    if os.environ.get("TPU_NAME", "local") != "local":
+        return None
+    return len(list(Path("/dev").glob("accel*")))
 
 
 def installed(package: str) -> str | None:

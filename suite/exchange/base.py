@@ -33,6 +33,8 @@ class Exchange(ABC):
     the elements, each to the mean within `tolerance`, and the others not at all; they come in later steps."""
     cycle: int = 1
     """Steps after which all that was handed in has been applied; the self-check looks after that many."""
+    drifts: bool = False
+    """Whether weights and slots of the replicas differ between its exchanges, so that each replica's own are saved."""
     exact: bool = True
     """Whether the mean is that of `none` up to the order of float32 sums; a lossy exchange is judged by its loss curve."""
 

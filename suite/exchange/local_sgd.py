@@ -21,6 +21,7 @@ class LocalSgd(Exchange):
 
     name = "local_sgd"
     exact = False
+    drifts = True
 
     def __init__(self, every: int = 8) -> None:
         super().__init__()

@@ -79,7 +79,7 @@ def _detach(plan: RankPlan, parent: int, close: Iterable[int]) -> None:
 def _redirect(log: Path) -> None:
     """Standard input from nothing, output and errors to the rank's log, line by line."""
     null = os.open(os.devnull, os.O_RDONLY)
-    out = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    out = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
     for source, target in ((null, 0), (out, 1), (out, 2)):
         os.dup2(source, target)
     os.close(null)
@@ -91,7 +91,7 @@ def _redirect(log: Path) -> None:
 def _dump_stacks_on_signal(directory: Path) -> None:
     """SIGUSR1 writes every thread's stack to a file; a crash writes it to the log."""
     faulthandler.enable(file=2)
-    stacks = os.open(directory / STACKS, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    stacks = os.open(directory / STACKS, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
     faulthandler.register(signal.SIGUSR1, file=stacks, all_threads=True)
 
 

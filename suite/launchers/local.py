@@ -38,6 +38,8 @@ HEAVY = (
     "keras",
     "tfscale.suite.timed",
     "tfscale.suite.losses",
+    "tfscale.suite.recovery",
+    "tfscale.suite.training.saving",
     "tfscale.suite.training.job",
     "tfscale.suite.strategies.synchronous",
     "tfscale.suite.strategies.scheduled",
@@ -64,6 +66,7 @@ class LocalLauncher(Launcher):
     """
 
     name: ClassVar[str] = "local"
+    shares: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -91,10 +94,7 @@ class LocalLauncher(Launcher):
 
     def start(self, plans: Sequence[RankPlan]) -> Job:
         """Start all ranks of `plans`, each with its log in its folder. Raises LaunchError; nothing runs on then."""
-        reason = self._why_fresh(plans)
-        if reason is None and plans[0].accelerator == "gpu":
-            reason = self._probed(self._parent(plans[0].trial), plans[0])
-        parent = self._parent(plans[0].trial) if reason is None else self._fresh_parent()
+        parent, reason = self._parent_for(plans)
         modules = [] if reason else self._modules_of(plans[0].case)
         job = LocalJob(parent)
         number = next(self._jobs)
@@ -105,6 +105,17 @@ class LocalLauncher(Launcher):
             job.end(0.0)
             raise
         return job
+
+    def warm(self, plans: Sequence[RankPlan]) -> None:
+        """Make ready what ranks like `plans` are forked from: `start` is then quick. Raises LaunchError."""
+        self._parent_for(plans)
+
+    def _parent_for(self, plans: Sequence[RankPlan]) -> tuple[WarmParent, str | None]:
+        """The parent that is to start the ranks, and why they get fresh interpreters from it, if they do."""
+        reason = self._why_fresh(plans)
+        if reason is None and plans[0].accelerator == "gpu":
+            reason = self._probed(self._parent(plans[0].trial), plans[0])
+        return (self._parent(plans[0].trial) if reason is None else self._fresh_parent()), reason
 
     def _start_rank(self, parent: WarmParent, job: int, plan: RankPlan, reason: str | None, modules: list[str]) -> Rank:
         directory = Path(plan.directory)

@@ -21,11 +21,13 @@ class NetlabLauncher(LocalLauncher):
     """
 
     name: ClassVar[str] = "netlab"
+    shares: ClassVar[bool] = False
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
         self._lab: Lab | None = None
         self._cleaned = False
+        self._cut: int | None = None
 
     @classmethod
     def refuses(cls, case: Case) -> str | None:
@@ -70,6 +72,18 @@ class NetlabLauncher(LocalLauncher):
 
     def told(self) -> dict[str, Any]:
         return {"network": self.name, "congestion_control": self._lab.congestion_control} if self._lab else {}
+
+    def cut(self, case: Case, host: int) -> None:
+        """Pull the cable of the host with that number in the job of `case`. Raises LabError."""
+        assert self._lab is not None and case.topology is not None  # the case is running on it
+        self._cut = case.topology.order(case.order, case.hosts)[host]
+        self._lab.cut(self._cut)
+
+    def mend(self) -> None:
+        """Plug the cable in again that was pulled. Raises LabError."""
+        if self._cut is not None and self._lab is not None:
+            self._lab.mend(self._cut)
+        self._cut = None
 
     def close(self) -> None:
         try:

@@ -147,6 +147,9 @@ class Strategy(ABC):
     exchanges: ClassVar[bool] = True
     """Whether gradients travel between replicas, so that `exchange` other than none means something."""
 
+    resumes: ClassVar[bool] = False
+    """Whether its ranks can save their training, each by itself, and take it up again in a later launch."""
+
     @abstractmethod
     def layout(self, case: "Case") -> list[RankLayout]:
         """The processes of `case`, in rank order. Rank 0 decides block size and stop, and is never a parameter server."""

@@ -11,6 +11,7 @@ class CentralStorage(Strategy):
     """`tf.distribute.experimental.CentralStorageStrategy`, variables on the CPU."""
 
     name = "central_storage"
+    resumes = True
 
     def layout(self, case: Case) -> list[RankLayout]:
         return [RankLayout("worker", index=0, host=0, devices=case.devices, first_replica=0)]

@@ -11,6 +11,7 @@ class Mirrored(Strategy):
     """`tf.distribute.MirroredStrategy` over GPUs, or over logical CPU devices that share the process's cores."""
 
     name = "mirrored"
+    resumes = True
 
     def layout(self, case: Case) -> list[RankLayout]:
         return [RankLayout("worker", index=0, host=0, devices=case.devices, first_replica=0)]

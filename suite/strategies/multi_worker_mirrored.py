@@ -16,6 +16,7 @@ class MultiWorkerMirrored(Strategy):
     """`tf.distribute.MultiWorkerMirroredStrategy`, a process per device or per host."""
 
     name = "multi_worker_mirrored"
+    resumes = True
 
     def layout(self, case: Case) -> list[RankLayout]:
         per_host = case.devices // case.hosts

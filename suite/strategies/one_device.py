@@ -9,6 +9,7 @@ class OneDevice(Strategy):
     """`tf.distribute.OneDeviceStrategy`."""
 
     name = "one_device"
+    resumes = True
     exchanges = False
 
     def layout(self, case: Case) -> list[RankLayout]:

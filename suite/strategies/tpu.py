@@ -1,5 +1,10 @@
-"""TPU cores: the resolver finds them, the system is initialised once, one process drives all cores of its host."""
+"""TPU cores: the resolver finds them, the system is initialised once, one process drives all of them.
 
+They are those of its own host, or of every host of the slice that TPU_NAME names: a Cloud TPU, or the addresses of
+servers (`grpc://host:8470,grpc://...`), as TPUClusterResolver reads it.
+"""
+
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -17,9 +22,9 @@ class Tpu(Strategy):
         return [RankLayout("worker", index=0, host=0, devices=case.devices, first_replica=0)]
 
     def refuses(self, case: Case, machine: Machine) -> str | None:
-        if not machine.tpus:
+        if machine.tpus == 0:
             return "tpu: this host has no TPU (doctor says what it has)"
-        if case.devices > machine.tpus:
+        if machine.tpus is not None and case.devices > machine.tpus:
             return f"{case.devices} TPU cores, and there are {machine.tpus}"
         if case.hosts != 1:
             return f"tpu: {case.hosts} hosts; TensorFlow drives a slice from one process"
@@ -43,7 +48,7 @@ def connect(resolver_of: Callable[..., Any], strategy_of: Callable[..., Any], co
     """
     import tensorflow as tf
 
-    resolver = resolver_of(tpu="local")
+    resolver = resolver_of(tpu=os.environ.get("TPU_NAME", "local"))
     tf.config.experimental_connect_to_cluster(resolver)
     topology = tf.tpu.experimental.initialize_tpu_system(resolver)
     there = int(topology.num_tasks * topology.num_tpus_per_task)

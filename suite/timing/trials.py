@@ -115,13 +115,19 @@ def welch_ratio(base: ArrayLike, other: ArrayLike) -> Quantity:
 
 def welch_half_width(first: Series, second: Series) -> float:
     """Half-width of Welch's 95 % interval for the difference of the means of two samples (n >= 2,) each."""
+    error, freedom = welch_error(first, second)
+    return t_quantile(freedom) * error
+
+
+def welch_error(first: Series, second: Series) -> tuple[float, float]:
+    """Standard error of the difference of the means of two samples (n >= 2,) each, and its degrees of freedom."""
     shares = [float(sample.var(ddof=1)) / sample.size for sample in (first, second)]
     total = sum(shares)
     if total == 0:
-        return 0.0
+        return 0.0, float(first.size + second.size - 2)
     weights = [share / total for share in shares]
     freedom = 1 / sum(weight**2 / (sample.size - 1) for weight, sample in zip(weights, (first, second), strict=True))
-    return t_quantile(freedom) * math.sqrt(total)
+    return math.sqrt(total), freedom
 
 
 def paired_ratio(base: ArrayLike, other: ArrayLike) -> Quantity:

@@ -24,6 +24,12 @@ if TYPE_CHECKING:
 class Feed(ABC):
     """`place` once, outside any function; then `batch` inside the traced step, in cross-replica context."""
 
+    def go_on_after(self, step: int) -> None:
+        """Before `place`: begin with the batch of the step after completed step number `step`.
+
+        Nothing is to be done where the number of a step tells its batch.
+        """
+
     @abstractmethod
     def place(self, devices: Sequence[str]) -> None:
         """Make ready for one local replica a device."""
@@ -93,15 +99,23 @@ class FilesFeed(Feed):
         self._first = first_replica
         self._directory = directory
         self._iterators: list[Any] = []
+        self._taken = 0
         self._cache = pagecache.prepare_folder(Path(directory), case.input.page_cache)
 
     def effective(self) -> dict[str, Any]:
         cache = self._cache
         return {"page_cache": cache.found, **({"page_cache_reason": cache.reason} if cache.reason else {})}
 
+    def go_on_after(self, step: int) -> None:
+        self._taken = step
+
     def place(self, devices: Sequence[str]) -> None:
         for local, device in enumerate(devices):
             dataset = self.dataset(self._first + local)
+            if (
+                self._taken
+            ):  # the order is a function of the seed, so a number says which were taken; they are read again
+                dataset = dataset.skip(self._taken)
             if "GPU" in device.upper():
                 dataset = dataset.apply(tf.data.experimental.copy_to_device(device)).prefetch(1)
                 with tf.device(device):

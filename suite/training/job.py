@@ -47,6 +47,8 @@ class Job:
             model = self._workload.build(case.preset, context)
             self.step = TrainStep(model, self.session, create_exchange(case.exchange), self.options())
         self.feed = feed.create(self._workload, case, self.plan.first_replica, self.plan.data_directory)
+        if self.plan.stretch is not None and self.plan.stretch.resume_step is not None:
+            self.feed.go_on_after(self.plan.stretch.resume_step)
         self.runner = self.session.runner(self.step, self.feed, case.steps_per_call)
 
     def options(self) -> StepOptions:

@@ -62,14 +62,14 @@ class TrainStep:
         self.gradient_shapes: list[GradientShape] = []
         """Shapes of the gradients that are exchanged; none before tracing, or where nothing is."""
         self.variables = flat_variables(model)
-        slots = create_slots(rule_of(options.optimizer), self.variables)
+        self.slots = create_slots(rule_of(options.optimizer), self.variables)
         self.loss_scale = LossScale() if options.loss_scaling else None
         self._updater = Updater(rule_of(options.optimizer, options.learning_rate), options.update)
         exchange.build(session, self.variables)
 
         replicas = range(session.local_replicas)
         self._own_variables = [[session.components(v)[r] for v in self.variables] for r in replicas]
-        self._own_slots = [[[session.components(s)[r] for s in row] for row in slots] for r in replicas]
+        self._own_slots = [[[session.components(s)[r] for s in row] for row in self.slots] for r in replicas]
         scale = self.loss_scale.variables() if self.loss_scale else []
         self._own_scale = [[session.components(v)[r] for v in scale] for r in replicas]
         # One compiled function a replica: a shared one would read the variables of the replica that traced it.

@@ -32,6 +32,8 @@ class Evidence:
     environment: Mapping[str, Any] = field(default_factory=dict)
     notes: Sequence[str] = ()
     """What the watcher had to say after the results were on disk."""
+    neighbours: Sequence[str] = ()
+    """Other cases of the run that ran on this machine meanwhile."""
 
     @property
     def plan(self) -> RankPlan:

@@ -14,6 +14,24 @@ SWAP_PAGES_PER_S = 250.0
 """Pages of 4 KiB, a megabyte a second: less is the kernel tidying up."""
 
 
+NEIGHBOURS_TOLD = 3
+
+
+def neighbours(evidence: Evidence) -> Iterator[Check]:
+    """Cases of the same run that ran at the same time, as `cluster.beside` allows; nothing to say where none did."""
+    met = list(evidence.neighbours)
+    if not met:
+        return
+    more = f" and {len(met) - NEIGHBOURS_TOLD} more" if len(met) > NEIGHBOURS_TOLD else ""
+    yield Check(
+        name="neighbours",
+        status="SUSPECT",
+        detail=f"another case of this run ran beside it: {'; '.join(met[:NEIGHBOURS_TOLD])}{more}",
+        evidence={"cases": met},
+        advice="run it again without cluster.beside: neighbours share memory bandwidth, power, clocks and the network",
+    )
+
+
 def foreign_cpu(evidence: Evidence) -> Iterator[Check]:
     """Processes of neither the run nor the suite that used the CPUs during the timed window, the busiest named."""
     taken = _host(evidence, "foreign_cpu_mean")

@@ -19,9 +19,11 @@ from pathlib import Path
 
 import auto
 import collectives
+import comparisons
 import exchanges
 import gemm
 import launch
+import launchers
 import link
 import monitors
 import peers
@@ -44,6 +46,7 @@ def _peers(quick: bool, out: Path, cells: str) -> rows.Part:
 MEASUREMENTS: dict[str, Measurement] = {
     "quick_suite": lambda quick, out, cells: quick_suite.run(quick),
     "launch": lambda quick, out, cells: launch.run(quick),
+    "launchers": lambda quick, out, cells: launchers.run(quick),
     "link": lambda quick, out, cells: link.run(quick),
     "collectives": lambda quick, out, cells: collectives.run(quick),
     "racks": lambda quick, out, cells: racks.run(quick),
@@ -55,6 +58,7 @@ MEASUREMENTS: dict[str, Measurement] = {
     "weak": lambda quick, out, cells: weak.run(quick),
     "trace": lambda quick, out, cells: traces.run(quick),
     "exchanges": exchanges.run,
+    "compare": lambda quick, out, cells: comparisons.run(quick),
 }
 """In the order of the page; peers needs the peaks of gemm. (quick, folder of the parts, cells): '' is every cell."""
 

@@ -45,7 +45,7 @@ class Timed:
         heart = Heart(self.events)
         series = measure(self.runner, MonotonicClock(), settings, decides=True, on_block=heart.beat)
         self.block_steps = series.block_steps
-        timing = time_in_lockstep([series])
+        timing = time_in_lockstep([series], [0.0])
         return float(timing.step_time.value or 0.0), float(np.median(timing.window_seconds))
 
 

@@ -6,7 +6,7 @@ import pytest
 from tfscale.reports import efficiencies, frames
 from tfscale.suite.analysis.scaling import MixedCurveError, require_comparable
 from tfscale.suite.caseresult import case_result
-from tfscale.suite.record import Check, Quantity, Run
+from tfscale.suite.record import Check, Quantity, Retry, Run
 from tfscale.suite.spec import Case
 
 ONE = Case(workload="bert", preset="tiny", per_replica_batch=8)
@@ -86,9 +86,27 @@ def test_trials_phases_failed_and_pruned() -> None:
     assert frames.pruned(run)["reason"].nunique() == 2
 
 
+def test_launches_that_went_again_are_kept_apart_from_those_that_failed() -> None:
+    retry = Retry(classification="lost_rank", reason="ended by SIGKILL", rank=1)
+    record = builder.record(ONE).model_copy(update={"retries": (retry,)})
+    failure = builder.failure(TWO, "join_timeout", "late", "", 0).model_copy(update={"retries": (retry, retry)})
+    found = frames.retried(builder.run_of((case_result([record]),), (record,), (failure,)))
+    assert found["ended"].tolist() == ["result", "failed", "failed"]
+    assert set(found["class"]) == {"lost_rank"} and set(found["rank"]) == {1}
+
+
 def test_an_empty_run_has_empty_frames() -> None:
     run = builder.run_of()
-    for frame in (frames.cases, frames.quantities, frames.trials, frames.phases, frames.failed, frames.pruned):
+    every = (
+        frames.cases,
+        frames.quantities,
+        frames.trials,
+        frames.phases,
+        frames.failed,
+        frames.retried,
+        frames.pruned,
+    )
+    for frame in every:
         assert frame(run).empty
     assert efficiencies.efficiencies(run).empty
 

@@ -8,7 +8,7 @@ import pytest
 
 from tfscale.reports.page import scaling_report
 from tfscale.suite.caseresult import case_result
-from tfscale.suite.record import Check, Run
+from tfscale.suite.record import Check, Retry, Run
 from tfscale.suite.spec import Case
 
 HOSTILE = '"><script>alert(1)</script><img src=x onerror=alert(2)>{{ 7*7 }} $\\frac$'
@@ -115,6 +115,14 @@ def test_all_outcomes_and_their_reasons_are_there(example_page: str) -> None:
         "All of the numbers on this page are simulated",
     ):
         assert words in text, words
+
+
+def test_launches_that_went_again_are_told() -> None:
+    retry = Retry(classification="lost_rank", reason="ended by <SIGKILL>", rank=1)
+    record = builder.record(ONE).model_copy(update={"retries": (retry, retry)})
+    page = scaling_report(builder.run_of((case_result([record]),), (record,)), {})
+    assert "2 launches failed and went again (lost_rank 2)" in page
+    assert page.count("ended by &lt;SIGKILL&gt;") == 2 and "in the end: result" in page
 
 
 def test_the_same_run_makes_the_same_page() -> None:

@@ -1,66 +1,48 @@
-"""A harness killed at any moment leaves only whole records and no process; what is left to do is done by `--resume`."""
+"""A harness killed at any moment leaves only whole records and no process; what is left to do is done by `--resume`.
 
-import json
+TFSCALE_SOAK_KILLS kills (500) during sweeps of stub cases, TFSCALE_SOAK_REAL_KILLS (20) during real ones.
+"""
+
 import os
-import random
 import subprocess
 import sys
-import time
 from pathlib import Path
-
-import pytest
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "toy"))
-import toy_bench as toy
+import toy_stub
+from toy_kills import kills
 
-from tfscale.suite import store
-from tfscale.suite.launchers import procfs
-
-KILLS = int(os.environ.get("TFSCALE_SOAK_KILLS", "40"))
-PRESETS = ["good"] * 6
-HARNESS = """
-import sys
-sys.path.insert(0, {toy!r})
-from pathlib import Path
-import toy_bench as toy
-from tfscale.suite.spec import Profile
-results = Path({results!r})
-with toy.launcher() as launcher:
-    found = toy.latest(results)
-    toy.sweep(toy.numbered({presets!r}), results, launcher, folder=found, profile=Profile()).run()
+KILLS = int(os.environ.get("TFSCALE_SOAK_KILLS", "500"))
+REAL_KILLS = int(os.environ.get("TFSCALE_SOAK_REAL_KILLS", "20"))
+CASES = 6
+REAL = """
+name: real
+matrix:
+  {workload: vit, preset: micro, strategy: [one_device, multi_worker_mirrored], devices: [1, 2], per_replica_batch: 2}
+exclude: [{strategy: one_device, devices: 2}, {strategy: multi_worker_mirrored, devices: 1}]
+measure: {steps: 20, trials: 1, tail_steps: 0}
+profile: {steps: 2, warm_up_steps: 1}
 """
 
 
-def test_kills_at_random_moments(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    toy.use(monkeypatch)
-    chooser = random.Random(1)
-    left_over, unfinished = 0, 0
-    for number in range(KILLS):
-        results = tmp_path / str(number // 4)  # four kills, each time resumed, then a new run
-        script = HARNESS.format(toy=str(toy.HERE), results=str(results), presets=PRESETS)
-        harness = subprocess.Popen([sys.executable, "-c", script])
-        time.sleep(chooser.uniform(0.5, 6))
-        harness.kill()
-        harness.wait()
-        wait_until_gone(results)
-        if not results.exists():
-            continue
-        found = store.find_records(results)
-        assert all(".tmp: left over" in warning for warning in found.warnings), found.warnings
-        assert not found.failures
-        left_over += len(found.warnings)
-        unfinished += len(found.records) < len(PRESETS)
-    print(f"\n{KILLS} kills: {unfinished} runs were unfinished, {left_over} temporary files were left")
-    with toy.launcher() as launcher:
-        for results in sorted(tmp_path.iterdir()):
-            document = toy.sweep(toy.numbered(PRESETS), results, launcher, folder=toy.latest(results)).run()
-            assert len(document.records) == len(PRESETS) and not document.failed
+def test_kills_of_stub_sweeps(tmp_path: Path) -> None:
+    patient = {"launch_s": 30, "join_s": 30, "first_step_s": 30, "step_s": 30}
+    suite = toy_stub.suite(tmp_path / "suite.yaml", ["good"] * CASES, **patient)
+
+    def start(results: Path, resume: bool) -> "subprocess.Popen[str]":
+        return toy_stub.start(suite, results, *(["--resume"] if resume else []))
+
+    print(f"\n{kills(start, tmp_path, CASES, KILLS, seed=1)}")
 
 
-def wait_until_gone(results: Path) -> None:
-    """Ranks of a killed harness end by themselves within moments."""
-    pids = [json.loads(path.read_text() or "{}").get("pid") for path in results.rglob("launch.json")]
-    deadline = time.monotonic() + 10
-    while left := [pid for pid in pids if pid and procfs.session_members(pid)]:
-        assert time.monotonic() < deadline, left
-        time.sleep(0.05)
+def test_kills_of_real_sweeps(tmp_path: Path, root: Path) -> None:
+    suite = tmp_path / "suite.yaml"
+    suite.write_text(REAL)
+
+    def start(results: Path, resume: bool) -> "subprocess.Popen[str]":
+        words = [sys.executable, str(root / "harness.py"), "run", str(suite), "--results", str(results)]
+        return subprocess.Popen(
+            words + ["--resume"] * resume, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+
+    print(f"\n{kills(start, tmp_path, 2, REAL_KILLS, seed=2)}")

@@ -99,6 +99,7 @@ def test_refusals_say_why(one: Case, machine: Machine, says: str) -> None:
         (case("central_storage", devices=2), CPU),
         (case("independent", devices=2), CPU),
         (case("tpu", devices=4, xla="cluster"), Machine(cores=8, gpus=0, tpus=4)),
+        (case("tpu", devices=16, xla="cluster"), Machine(cores=1, gpus=0, tpus=None, kind="tpu")),
     ],
 )
 def test_what_runs_is_not_refused(one: Case, machine: Machine) -> None:

@@ -38,6 +38,11 @@ def test_connects_before_it_initialises(calls: list[str]) -> None:
     assert calls == ["connect resolver of local", "initialize resolver of local"]
 
 
+def test_a_slice_is_reached_by_the_name_in_the_environment(calls: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TPU_NAME", "grpc://a:8470,grpc://b:8470")
+    assert connect(lambda tpu: tpu, lambda resolver: resolver, 8) == "grpc://a:8470,grpc://b:8470"
+
+
 def test_fewer_cores_get_an_assignment(calls: list[str]) -> None:
     made = connect(lambda tpu: tpu, lambda resolver, experimental_device_assignment: experimental_device_assignment, 4)
     assert made == "4 cores"

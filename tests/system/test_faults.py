@@ -87,6 +87,12 @@ def test_a_fault_ends_in_its_class_within_its_deadline(preset: str, ranks: Local
         assert outcome.stacks is not None and expected in outcome.stacks
 
 
+def test_a_gpu_that_kernels_are_compiled_for_first_has_time(ranks: LocalLauncher, tmp_path: Path) -> None:
+    """A first step of 3 s where 2 are allowed, after TensorFlow's warning."""
+    outcome, seconds = run(ranks, "compiles@1", tmp_path)
+    assert outcome == Outcome(None) and seconds > 3
+
+
 def test_an_error_after_the_result_is_no_failure(ranks: LocalLauncher, tmp_path: Path) -> None:
     outcome, _ = run(ranks, "late_error@1", tmp_path)
     assert outcome.failure is None

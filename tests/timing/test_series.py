@@ -45,7 +45,7 @@ def test_a_series_without_blocks_is_empty(bounds: tuple[int, int]) -> None:
 def test_a_series_survives_npz(tmp_path: Path) -> None:
     series = made(1, 4)
     np.savez(tmp_path / "blocks.npz", **series.arrays())
-    with np.load(tmp_path / "blocks.npz") as loaded:
+    with np.load(tmp_path / "blocks.npz", allow_pickle=False) as loaded:
         back = BlockSeries.from_arrays(loaded)
     assert (back.begin_ns, back.first, back.stop) == (series.begin_ns, 1, 4)
     for name, array in series.arrays().items():

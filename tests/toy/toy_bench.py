@@ -30,6 +30,7 @@ class Ranks(Strategy):
     """`devices` worker processes in one job."""
 
     name = "ranks"
+    resumes = True
 
     def layout(self, case: Case) -> list[RankLayout]:
         return [RankLayout("worker", index, 0, 1, index) for index in range(case.devices)]

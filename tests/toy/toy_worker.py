@@ -1,6 +1,7 @@
 """A worker without TensorFlow that behaves as its case's `preset` says: it tests launchers, the watch and the engine.
 
-`preset` is `good`, or `<what>@<rank>` for a rank that misbehaves (MISBEHAVIOURS). Not a test module.
+`preset` is `good`, or `<what>@<rank>` for a rank that misbehaves (MISBEHAVIOURS), or `<what>@<rank>:<moment>` for one that
+does so at a moment of its own (ACTS; start, join, first_step, step, after). Not a test module.
 """
 
 import contextlib
@@ -26,8 +27,7 @@ STEP_S = 0.005
 
 def main(plan: RankPlan) -> int:
     log = EventLog(Path(plan.directory))
-    what, _, where = plan.case.preset.partition("@")
-    mischief = MISBEHAVIOURS.get(what, _nothing) if where and int(where) == plan.rank else _nothing
+    mischief = _mischief(plan)
     mischief("start", plan, log)
     log.phase("started")
     log.phase("imported")
@@ -115,6 +115,14 @@ def result(plan: RankPlan, passed: bool | None = True, replicas: int | None = No
 Mischief = Callable[[str, RankPlan, EventLog], None]
 
 
+def _mischief(plan: RankPlan) -> "Mischief":
+    what, _, where = plan.case.preset.partition("@")
+    rank, _, moment = where.partition(":")
+    if not rank or int(rank) != plan.rank:
+        return _nothing
+    return _at(moment, ACTS[what]) if moment else MISBEHAVIOURS[what]
+
+
 def _nothing(moment: str, plan: RankPlan, log: EventLog) -> None:
     pass
 
@@ -170,6 +178,16 @@ def _hold(moment: str, plan: RankPlan, log: EventLog) -> None:
         time.sleep(600)
 
 
+def _compile_kernels(_: EventLog) -> None:
+    """What TensorFlow says, and then takes its time: longer than a first step may take otherwise."""
+    print(
+        "W0000 gpu_device.cc:2430] TensorFlow was not built with CUDA kernel binaries compatible with compute capability "
+        "12.0. CUDA kernels will be jit-compiled from PTX, which could take 30 minutes or longer.",
+        flush=True,
+    )
+    time.sleep(3)
+
+
 MISBEHAVIOURS: dict[str, Mischief] = {
     "killed": _at("step", lambda _: os.kill(os.getpid(), signal.SIGKILL)),
     "frozen": _at("step", lambda _: os.kill(os.getpid(), signal.SIGSTOP)),
@@ -177,6 +195,7 @@ MISBEHAVIOURS: dict[str, Mischief] = {
     "unjoined": _at("join", _sleep),
     "stuck": _at("first_step", _sleep),
     "silent": _hold,
+    "compiles": _at("first_step", _compile_kernels),
     "quits": _at("step", lambda _: sys.exit(9)),
     "leaves": _at("step", lambda _: sys.exit(0)),
     "memory": _at("first_step", _exhaust_memory),
@@ -186,6 +205,15 @@ MISBEHAVIOURS: dict[str, Mischief] = {
     "late_error": _at("after", _say_and_exit("UnavailableError: Connection reset by peer")),
     "bad_profile": _die_once,
     "worse_profile": _at("profile", lambda _: os.kill(os.getpid(), signal.SIGABRT)),
+}
+
+ACTS: dict[str, Callable[[EventLog], object]] = {
+    "kill": lambda _: os.kill(os.getpid(), signal.SIGKILL),
+    "freeze": lambda _: os.kill(os.getpid(), signal.SIGSTOP),
+    "quit": lambda _: sys.exit(9),
+    "leave": lambda _: sys.exit(0),
+    "wait1s": lambda _: time.sleep(1),
+    "wait": _sleep,
 }
 
 if __name__ == "__main__":

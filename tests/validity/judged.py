@@ -33,7 +33,7 @@ def evidence(folder: Path = Path("trial"), result: dict[str, Any] | None = None,
         )
         for plan in plans
     ]
-    timing = summarise.time_in_lockstep([rank.series for rank in ranks])
+    timing = summarise.time_in_lockstep([rank.series for rank in ranks], [0.0] * len(ranks))
     quantities = summarise.speed(timing, "sequences", claims_interval=True)
     made = Evidence(
         ranks=ranks,

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tfscale.workloads.crc32c import crc32c, crc32c_rows
+from tfscale.suite.crc32c import crc32c, crc32c_rows
 from tfscale.workloads.records import (
     DataError,
     Manifest,

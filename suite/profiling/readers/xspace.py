@@ -4,90 +4,70 @@ Field numbers of tsl/profiler/protobuf/xplane.proto; names are ours where they a
 few planes, lines and names; wire.py decodes the many events.
 """
 
-from functools import cache
 from typing import Any
 
-from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from google.protobuf.message import DecodeError
 
+from tfscale.suite.descriptors import BYTES, DOUBLE, INT64, UINT64, Fields, Messages
 from tfscale.suite.profiling.table import TraceError
 
-PACKAGE = "tfscale.trace"
-_FIELD = descriptor_pb2.FieldDescriptorProto
-_INT64, _UINT64, _DOUBLE = _FIELD.TYPE_INT64, _FIELD.TYPE_UINT64, _FIELD.TYPE_DOUBLE
-_STRING, _BYTES, _MESSAGE = _FIELD.TYPE_STRING, _FIELD.TYPE_BYTES, _FIELD.TYPE_MESSAGE
-
 # Strings are declared as bytes: old writers put names of other encodings there, and one must not lose the file.
-_MESSAGES: dict[str, dict[str, tuple[int, Any, bool]]] = {
+_MESSAGES: dict[str, Fields] = {
     "Space": {
         "planes": (1, "Plane", True),
-        "errors": (2, _BYTES, True),
-        "warnings": (3, _BYTES, True),
-        "hostnames": (4, _BYTES, True),
+        "errors": (2, BYTES, True),
+        "warnings": (3, BYTES, True),
+        "hostnames": (4, BYTES, True),
     },
     "Plane": {
-        "id": (1, _INT64, False),
-        "name": (2, _BYTES, False),
+        "id": (1, INT64, False),
+        "name": (2, BYTES, False),
         "lines": (3, "Line", True),
         "event_metadata": (4, "EventEntry", True),
         "stat_metadata": (5, "StatEntry", True),
         "stats": (6, "Stat", True),
     },
     "Line": {
-        "id": (1, _INT64, False),
-        "name": (2, _BYTES, False),
-        "timestamp_ns": (3, _INT64, False),
-        "events": (4, _BYTES, True),
-        "duration_ps": (9, _INT64, False),
-        "display_id": (10, _INT64, False),
-        "display_name": (11, _BYTES, False),
+        "id": (1, INT64, False),
+        "name": (2, BYTES, False),
+        "timestamp_ns": (3, INT64, False),
+        "events": (4, BYTES, True),
+        "duration_ps": (9, INT64, False),
+        "display_id": (10, INT64, False),
+        "display_name": (11, BYTES, False),
     },
-    "EventEntry": {"key": (1, _INT64, False), "value": (2, "EventMetadata", False)},
-    "StatEntry": {"key": (1, _INT64, False), "value": (2, "StatMetadata", False)},
+    "EventEntry": {"key": (1, INT64, False), "value": (2, "EventMetadata", False)},
+    "StatEntry": {"key": (1, INT64, False), "value": (2, "StatMetadata", False)},
     "EventMetadata": {
-        "id": (1, _INT64, False),
-        "name": (2, _BYTES, False),
-        "metadata": (3, _BYTES, False),
-        "display_name": (4, _BYTES, False),
+        "id": (1, INT64, False),
+        "name": (2, BYTES, False),
+        "metadata": (3, BYTES, False),
+        "display_name": (4, BYTES, False),
         "stats": (5, "Stat", True),
     },
-    "StatMetadata": {"id": (1, _INT64, False), "name": (2, _BYTES, False)},
+    "StatMetadata": {"id": (1, INT64, False), "name": (2, BYTES, False)},
     "Stat": {
-        "metadata_id": (1, _INT64, False),
-        "double_value": (2, _DOUBLE, False),
-        "uint64_value": (3, _UINT64, False),
-        "int64_value": (4, _INT64, False),
-        "str_value": (5, _BYTES, False),
-        "bytes_value": (6, _BYTES, False),
-        "ref_value": (7, _UINT64, False),
+        "metadata_id": (1, INT64, False),
+        "double_value": (2, DOUBLE, False),
+        "uint64_value": (3, UINT64, False),
+        "int64_value": (4, INT64, False),
+        "str_value": (5, BYTES, False),
+        "bytes_value": (6, BYTES, False),
+        "ref_value": (7, UINT64, False),
     },
     "Event": {
-        "metadata_id": (1, _INT64, False),
-        "offset_ps": (2, _INT64, False),
-        "duration_ps": (3, _INT64, False),
+        "metadata_id": (1, INT64, False),
+        "offset_ps": (2, INT64, False),
+        "duration_ps": (3, INT64, False),
         "stats": (4, "Stat", True),
-        "num_occurrences": (5, _INT64, False),
+        "num_occurrences": (5, INT64, False),
     },
 }
 STAT_VALUES = ("double_value", "uint64_value", "int64_value", "str_value", "bytes_value", "ref_value")
 
 
-@cache
-def message_class(name: str) -> Any:
-    """The class of one of the messages above."""
-    file = descriptor_pb2.FileDescriptorProto(name="tfscale_trace.proto", package=PACKAGE, syntax="proto2")
-    for message, fields in _MESSAGES.items():
-        described = file.message_type.add(name=message)
-        for field, (number, kind, repeated) in fields.items():
-            added = described.field.add(name=field, number=number)
-            added.label = _FIELD.LABEL_REPEATED if repeated else _FIELD.LABEL_OPTIONAL
-            if isinstance(kind, str):
-                added.type, added.type_name = _MESSAGE, f".{PACKAGE}.{kind}"
-            else:
-                added.type = kind
-    pool = descriptor_pool.DescriptorPool()
-    pool.Add(file)
-    return message_factory.GetMessageClass(pool.FindMessageTypeByName(f"{PACKAGE}.{name}"))
+message_class = Messages("tfscale.trace", _MESSAGES).of
+"""The class of one of the messages above."""
 
 
 def parse(data: bytes, file: str) -> Any:

@@ -1,7 +1,8 @@
 """CRC-32C (Castagnoli, reflected polynomial 0x82F63B78) of many byte rows at once, in numpy.
 
-TFRecord files carry it twice a record. One row after the other in Python would take seconds a megabyte, so every row is
-cut into pieces whose checksums advance together, and the pieces are joined with the rule that a checksum is linear:
+TFRecord files, and so TensorBoard's event files, carry it twice a record. One row after the other in Python would take
+seconds a megabyte, so every row is cut into pieces whose checksums advance together, and the pieces are joined with the
+rule that a checksum is linear:
 crc(A B) = shift(crc(A), bytes of B) xor crc(B), where shift advances a state over zero bytes.
 """
 

@@ -1,0 +1,1 @@
+"""Runs on Kubernetes: the manifests, as plain data. Nothing here talks to a cluster."""
