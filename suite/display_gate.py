@@ -8,7 +8,13 @@ from tfscale.suite.display import visible
 from tfscale.suite.nightly import outputs
 from tfscale.suite.nightly.forms import Finding, Gate
 
-STYLES = {"regressed": "bold red", "missing": "bold red", "improved": "green", "slow_node": "yellow", "suspicious": "yellow"}
+STYLES = {
+    "regressed": "bold red",
+    "missing": "bold red",
+    "improved": "green",
+    "slow_node": "yellow",
+    "suspicious": "yellow",
+}
 _MOST = 20
 
 
@@ -43,7 +49,9 @@ def _table(found: Gate, out: Console) -> None:
 
 
 def _explained(finding: Finding, out: Console) -> None:
-    out.print(f"\n{escape(visible(finding.title))}: {finding.verdict}, {escape(visible(finding.reason))}", soft_wrap=True)
+    out.print(
+        f"\n{escape(visible(finding.title))}: {finding.verdict}, {escape(visible(finding.reason))}", soft_wrap=True
+    )
     if finding.last_good and finding.since:
         out.print(f"  last good {finding.last_good}, first bad {finding.since}", soft_wrap=True)
     for word in (*outputs.caused(finding), *outputs.grew(finding)):

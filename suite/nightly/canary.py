@@ -19,9 +19,7 @@ from tfscale.suite.timing.trials import welch_half_width
 FEWEST, RECENT, SAME = 20, 20, 5
 """Points from which the detector's word counts; in which a change is news; within which it is the same news."""
 _MOST_NIGHTS = 180
-_NONE = (
-    "no two cases differ in `seed` alone; an `include` entry with `seed: 1` beside a case of the suite makes such a pair"
-)
+_NONE = "no two cases differ in `seed` alone; an `include` entry with `seed: 1` beside a case of the suite makes such a pair"
 
 
 def pairs(series: Sequence[Series]) -> list[tuple[Series, Series]]:

@@ -52,7 +52,9 @@ def kind_of(series: Series) -> Kind:
 
 
 def _between(good: Night, bad: Night, off: int = 0) -> list[Cause]:
-    near = f"; it changed with {bad.run}, {abs(off)} night{'s' if abs(off) > 1 else ''} {'before' if off < 0 else 'after'}"
+    near = (
+        f"; it changed with {bad.run}, {abs(off)} night{'s' if abs(off) > 1 else ''} {'before' if off < 0 else 'after'}"
+    )
     found = []
     if good.node != bad.node:
         found.append(Cause(kind="node", what="host", before=good.node, after=bad.node, why="another node ran it"))
@@ -109,7 +111,9 @@ def explanations(series: Series, step: Step) -> tuple[Explanation, ...]:
     found = [_explained(name, "s", [_told(side, name) for side in sides], scale, kind) for name in names]
     memory = [[m for night in side if (m := memory_of(night)) is not None] for side in sides]
     parts = sorted((one for one in found if one is not None), key=_moved)
-    return tuple([*parts, *(one for one in [_explained("memory_peak", "bytes", memory, None, kind)] if one is not None)])
+    return tuple(
+        [*parts, *(one for one in [_explained("memory_peak", "bytes", memory, None, kind)] if one is not None)]
+    )
 
 
 def _moved(one: Explanation) -> tuple[int, float]:

@@ -10,7 +10,7 @@ from tfscale.suite.analysis.judging import judge
 from tfscale.suite.nightly import causes, decisions, reading, verdicts
 from tfscale.suite.nightly.canary import canary
 from tfscale.suite.nightly.fingerprint import Machine
-from tfscale.suite.nightly.forms import VERDICTS, Beside, Expected, Finding, Gate, Judged
+from tfscale.suite.nightly.forms import VERDICTS, Beside, Expected, Finding, Gate
 from tfscale.suite.nightly.grouping import grouped
 from tfscale.suite.nightly.made import beside, finding, judged, slow_node, unit_of
 from tfscale.suite.nightly.nodes import Slow
@@ -59,13 +59,19 @@ def answer(path: Path, options: Options) -> Answer:
     baseline = _run_named(history, options.baseline) if options.baseline else None
     series = series_of(history)
     if not series:
-        skipped = f"; {len(history.warnings)} files were skipped, the first: {history.warnings[0]}" if history.warnings else ""
+        skipped = (
+            f"; {len(history.warnings)} files were skipped, the first: {history.warnings[0]}"
+            if history.warnings
+            else ""
+        )
         raise ValueError(f"{path} holds runs, but no record that can be read{skipped}")
     _stale(series, history, options)
     outcomes: list[Outcome] = []
     slow: list[tuple[Machine, Slow]] = []
     for machine in dict.fromkeys(one.machine for one in series):
-        own = [verdicts.outcome(one, options.min_effect) for one in series if one.machine == machine and not one.retired]
+        own = [
+            verdicts.outcome(one, options.min_effect) for one in series if one.machine == machine and not one.retired
+        ]
         slow += [(machine, one) for one in verdicts.slow_nodes(own, options.min_effect)]
         if baseline is not None:
             own = [verdicts.against(one, baseline, options.min_effect) for one in own]
@@ -127,7 +133,9 @@ def _accepted(one: Outcome, known: Sequence[decisions.Accepted], min_effect: flo
         fits = []
     if not fits:
         return one
-    return replace(one, verdict="accepted", reason=f"{one.reason}; accepted {fits[-1].accepted[:10]}: {fits[-1].reason}")
+    return replace(
+        one, verdict="accepted", reason=f"{one.reason}; accepted {fits[-1].accepted[:10]}: {fits[-1].reason}"
+    )
 
 
 SAME_CHANGE = 5
@@ -203,7 +211,9 @@ def _document(
 def _findings(outcomes: Sequence[Outcome], slow: Sequence[tuple[Machine, Slow]], options: Options) -> list[Finding]:
     """Those that alarm and explain themselves first, the surest and largest of a verdict first."""
     told = [o for o in outcomes if o.verdict not in ("unchanged", "not_enough_data", "slow_node")]
-    told.sort(key=lambda o: (VERDICTS.index(o.verdict), o.q if o.q is not None else 1.0, -abs(_size(o)), o.series.title))
+    told.sort(
+        key=lambda o: (VERDICTS.index(o.verdict), o.q if o.q is not None else 1.0, -abs(_size(o)), o.series.title)
+    )
     budget = options.operations
     found = []
     for one in told:
@@ -243,7 +253,9 @@ def _expected(outcomes: Sequence[Outcome], history: reading.History) -> Expected
     """False alarms a month where nothing changes; None where nothing is judged or runs are too few to tell their pace."""
     count = sum(o.verdict not in ("not_enough_data", "missing") for o in outcomes)
     created = sorted(_time(at) for at in {t.run: t.created for t in history.trials}.values())
-    gaps = sorted((later - earlier).total_seconds() / 86400 for earlier, later in zip(created, created[1:], strict=False))
+    gaps = sorted(
+        (later - earlier).total_seconds() / 86400 for earlier, later in zip(created, created[1:], strict=False)
+    )
     if not count or not gaps or gaps[len(gaps) // 2] <= 0:
         return None
     nights = 30 / gaps[len(gaps) // 2]

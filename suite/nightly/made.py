@@ -148,4 +148,3 @@ def beside(series: Series, metric: str, unit: str, told: Judgement) -> Beside:
         before=float(change.before), after=float(change.after), ratio=float(change.ratio),
         since=series.nights[change.index].run,
     )  # fmt: skip
-

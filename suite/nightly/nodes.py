@@ -75,7 +75,9 @@ def effects(logs: Floats, nodes: Sequence[str], edges: Sequence[int]) -> Effects
 
 def _balanced(logs: Floats, nodes: Sequence[str]) -> float:
     """Level of a segment with every node counted once: the mean of its nodes' medians."""
-    return float(np.mean([np.median([v for v, n in zip(logs, nodes, strict=True) if n == node]) for node in set(nodes)]))
+    return float(
+        np.mean([np.median([v for v, n in zip(logs, nodes, strict=True) if n == node]) for node in set(nodes)])
+    )
 
 
 @dataclass(frozen=True)
@@ -90,9 +92,7 @@ class Slow:
     cases: tuple[str, ...]
 
 
-def slow_nodes(
-    nights: Sequence[tuple[str, str, dict[str, float]]], min_effect: float
-) -> list[Slow]:
+def slow_nodes(nights: Sequence[tuple[str, str, dict[str, float]]], min_effect: float) -> list[Slow]:
     """Nodes that are slow beyond doubt in these runs of a machine.
 
     `nights`: (run, node, {case: log throughput less the level of its segment}), oldest first. A run is one observation,

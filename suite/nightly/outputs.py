@@ -102,7 +102,9 @@ def junit(gate: Gate) -> bytes:
 
 
 def _testcase(suite: ElementTree.Element, one: Judged, finding: Finding | None) -> None:
-    case = ElementTree.SubElement(suite, "testcase", name=_clean(one.title), classname=f"tfscale.{one.case_id}", time="0")
+    case = ElementTree.SubElement(
+        suite, "testcase", name=_clean(one.title), classname=f"tfscale.{one.case_id}", time="0"
+    )
     told = {"verdict": one.verdict, "nights": str(one.nights), "metric": one.metric, "unit": one.unit}
     if one.level is not None:
         told["level"] = f"{one.level:.6g}"

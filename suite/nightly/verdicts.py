@@ -93,7 +93,9 @@ def outcome(series: Series, min_effect: float) -> Outcome:
     return replace(made, verdict=verdicts.get(told.verdict, "unchanged"))
 
 
-def _judged(series: Series, min_effect: float) -> tuple[Judgement, "np.ndarray[tuple[int], np.dtype[np.float64]]", nodes.Effects]:
+def _judged(
+    series: Series, min_effect: float
+) -> tuple[Judgement, "np.ndarray[tuple[int], np.dtype[np.float64]]", nodes.Effects]:
     """Levels and node effects in turns: an effect needs levels, and levels show only without the effects."""
     nights = series.nights
     plain = np.array([math.log(night.level) if night.level else math.nan for night in nights])
@@ -161,7 +163,9 @@ def _blamed(made: Outcome, min_effect: float) -> Outcome:
         moved = f"every night since ran on {after[0]}, which no night before did (those: {', '.join(sorted(known))})"
         old, new = nights[step.before[-1]].trials[0].around, nights[step.after[0]].trials[0].around
         if old.software != new.software or step.log_ratio > 0:
-            advice = "the software changed the same night" if old.software != new.software else "it may be the faster node"
+            advice = (
+                "the software changed the same night" if old.software != new.software else "it may be the faster node"
+            )
             return replace(made, verdict="suspicious", reason=f"{moved}; {advice}: run one night on the old node")
         return replace(made, verdict="slow_node", node=after[0], reason=moved)
     for node in dict.fromkeys(after):
@@ -199,7 +203,9 @@ def against(made: Outcome, run: str, min_effect: float) -> Outcome:
     else:
         spread = _trial_error(made.series, at, after)
         if spread is None:
-            return replace(made, verdict="not_enough_data", step=None, reason="neither nights nor trials tell the noise")
+            return replace(
+                made, verdict="not_enough_data", step=None, reason="neither nights nor trials tell the noise"
+            )
         error, freedom = spread
     from scipy.special import stdtr
 

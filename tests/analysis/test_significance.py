@@ -33,7 +33,23 @@ def test_false_discovery_control_is_benjamini_hochbergs() -> None:
 
 def test_the_example_of_the_paper() -> None:
     """Benjamini and Hochberg (1995), section 3.2: at 0.05 the first four of fifteen are rejected."""
-    p = [0.0001, 0.0004, 0.0019, 0.0095, 0.0201, 0.0278, 0.0298, 0.0344, 0.0459, 0.3240, 0.4262, 0.5719, 0.6528, 0.7590, 1.0]
+    p = [
+        0.0001,
+        0.0004,
+        0.0019,
+        0.0095,
+        0.0201,
+        0.0278,
+        0.0298,
+        0.0344,
+        0.0459,
+        0.3240,
+        0.4262,
+        0.5719,
+        0.6528,
+        0.7590,
+        1.0,
+    ]
     assert [q <= 0.05 for q in significance.benjamini_hochberg(p)] == [True] * 4 + [False] * 11
 
 

@@ -23,7 +23,14 @@ CASES: dict[str, Case] = {
 }
 """Cases by the names that tests call them."""
 ENVIRONMENT: dict[str, Any] = builder.ENVIRONMENT | {"directory": {"git": "abc0000"}, "nics": [{"name": "eth0"}]}
-PARTS = {"compute": 600, "exposed_communication": 200, "exposed_copy": 0, "input_wait": 50, "host_overhead": 50, "idle": 100}
+PARTS = {
+    "compute": 600,
+    "exposed_communication": 200,
+    "exposed_copy": 0,
+    "input_wait": 50,
+    "host_overhead": 50,
+    "idle": 100,
+}
 
 
 def cases(count: int, **more: Any) -> list[str]:

@@ -10,7 +10,9 @@ ENVIRONMENT: dict[str, Any] = {
     "host": "node-17",
     "cpu": {"model": "Intel(R) Xeon(R) CPU @ 2.20GHz", "sockets": 2, "cores": 64, "threads": 128, "microcode": "0x1"},
     "memory_bytes": 503.2 * GIB,
-    "gpus": [{"index": i, "name": "NVIDIA H100 80GB HBM3", "memory_bytes": 80 * GIB, "pci": f"0000:{i}"} for i in range(8)],
+    "gpus": [
+        {"index": i, "name": "NVIDIA H100 80GB HBM3", "memory_bytes": 80 * GIB, "pci": f"0000:{i}"} for i in range(8)
+    ],
     "nics": [{"name": "eth0", "speed_mbit": 25000}],
     "rdma": [{"name": "mlx5_0", "ports": [{"port": "1", "link_layer": "InfiniBand", "rate": "400 Gb/sec (4X NDR)"}]}],
     "topology": {"links": {"GPU0": {"GPU1": "NV18", "mlx5_0": "PIX"}}},
@@ -73,6 +75,8 @@ def test_memory_astride_a_whole_gib_is_one_machine() -> None:
     assert stands[low] == stands[high] != stands[far]
 
 
-@pytest.mark.parametrize("odd", [{}, {"cpu": None, "gpus": None}, {"cpu": [1], "gpus": [3], "nics": "x", "memory_bytes": "y"}])
+@pytest.mark.parametrize(
+    "odd", [{}, {"cpu": None, "gpus": None}, {"cpu": [1], "gpus": [3], "nics": "x", "memory_bytes": "y"}]
+)
 def test_an_environment_that_tells_nothing_is_a_machine_too(odd: dict[str, Any]) -> None:
     assert str(machine(odd)) == "unknown processor, memory unknown"

@@ -376,4 +376,7 @@ def test_the_document_is_its_schemas(tmp_path: Path) -> None:
     made.steady(results, {made.BERT: 90}, 5, seed=4)
     text = judged(tmp_path, canary=True).model_dump_json(by_alias=True)
     told = json.loads(text)
-    assert told["schema"] == "tfscale.gate/1" and MODELS["tfscale.gate/1"].model_validate(told).model_dump_json(by_alias=True) == text
+    assert (
+        told["schema"] == "tfscale.gate/1"
+        and MODELS["tfscale.gate/1"].model_validate(told).model_dump_json(by_alias=True) == text
+    )

@@ -102,7 +102,12 @@ def hostile() -> Gate:
         case_id="c", title=HOSTILE, machine=HOSTILE, metric="throughput", unit=HOSTILE, verdict="missing", reason=HOSTILE,
         nights=1, last_run=None, level=None, noise=None,
     )  # fmt: skip
-    head: dict[str, Any] = {"results": "r", "last_run": HOSTILE, "created": "2026-01-01T00:00:00", "baseline": "rolling"}
+    head: dict[str, Any] = {
+        "results": "r",
+        "last_run": HOSTILE,
+        "created": "2026-01-01T00:00:00",
+        "baseline": "rolling",
+    }
     return Gate(
         **head, min_effect=0.02, false_discovery_rate=0.05, summary={"missing": 1}, findings=(finding,), series=(judged,),
         machines=(HOSTILE,), expected_false_alarms=None,

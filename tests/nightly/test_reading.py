@@ -23,7 +23,9 @@ def test_it_reads_what_the_store_reads(tmp_path: Path) -> None:
     assert sorted((t.run, t.case_id, t.trial, t.value) for t in quick.trials) == sorted(
         (r.run, r.case_id, r.trial, r.quantities["throughput"].value) for r in whole.records
     )
-    assert all(t.path == whole.folders[f"{t.run}/{t.case_id}/{t.trial}"].resolve() / "record.json" for t in quick.trials)
+    assert all(
+        t.path == whole.folders[f"{t.run}/{t.case_id}/{t.trial}"].resolve() / "record.json" for t in quick.trials
+    )
     assert len({id(t.around) for t in quick.trials}) == 1
 
 
