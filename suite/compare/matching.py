@@ -122,7 +122,11 @@ def shared_title(a: Mapping[str, Any], b: Mapping[str, Any]) -> str:
         return case.title
     head = [str(getattr(case, name)) for name in ("workload", "preset", "strategy") if name not in apart]
     devices = [] if "devices" in apart else [f"x{case.devices}"]
-    bare = case.model_copy(update={name: Case.model_fields[name].get_default() for name in apart if name not in _HEAD})
+    bare = case.model_copy(
+        update={
+            name: Case.model_fields[name].get_default(call_default_factory=True) for name in apart if name not in _HEAD
+        }
+    )
     rest = bare.title.split(" ")[4:]
     return " ".join([*head, *devices, *rest])
 

@@ -70,7 +70,8 @@ def replay(logs: Sequence[float], min_effect: float) -> Count:
 
     An alarm is a change in the last RECENT points, with none told within SAME points before.
     """
-    count, told = Count(), []
+    count = Count()
+    told: list[int] = []
     for n in range(FEWEST, len(logs) + 1):
         count.nights += 1
         word = judge([math.exp(value) for value in logs[:n]], min_effect=min_effect)

@@ -111,9 +111,7 @@ def explanations(series: Series, step: Step) -> tuple[Explanation, ...]:
     found = [_explained(name, "s", [_told(side, name) for side in sides], scale, kind) for name in names]
     memory = [[m for night in side if (m := memory_of(night)) is not None] for side in sides]
     parts = sorted((one for one in found if one is not None), key=_moved)
-    return tuple(
-        [*parts, *(one for one in [_explained("memory_peak", "bytes", memory, None, kind)] if one is not None)]
-    )
+    return (*parts, *(one for one in [_explained("memory_peak", "bytes", memory, None, kind)] if one is not None))
 
 
 def _moved(one: Explanation) -> tuple[int, float]:

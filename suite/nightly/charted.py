@@ -1,5 +1,6 @@
 """What a chart of a finding needs, from the series behind it. Pure."""
 
+import itertools
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -52,7 +53,7 @@ def charted(found: Answer) -> list[Chart]:
     """One chart a finding about a case, in the order of the findings."""
     known = {(o.series.case_id, o.series.title, str(o.series.machine)): o for o in found.outcomes}
     keys = dict.fromkeys((f.case_id, f.title, f.machine) for f in found.gate.findings if f.case_id is not None)
-    about = [known[key] for key in keys if key in known]  # type: ignore[index]
+    about = [known[key] for key in keys if key in known]
     slow = [o for o in found.outcomes if o.verdict == "slow_node"]
     return [chart(one) for one in dict.fromkeys([*about, *slow])]
 
@@ -89,7 +90,7 @@ def _levels(one: Outcome) -> list[tuple[int, int, float]]:
     """(first night, behind the last, throughput) of each level: the geometric mean without outliers."""
     edges, lines = one.edges(), []
     outliers = set(one.judgement.outliers) if one.judgement else set()
-    for first, stop in zip(edges, edges[1:], strict=False):
+    for first, stop in itertools.pairwise(edges):
         own = [float(one.logs[i]) for i in range(first, min(stop, one.logs.size)) if i not in outliers]
         known = [value for value in own if math.isfinite(value)]
         if known:

@@ -17,7 +17,7 @@ from tfscale.suite.record import Strict
 ACCEPTED = "accepted.yaml"
 BASELINES = "baselines.yaml"
 _HEADS = {
-    ACCEPTED: "# Changes that `tfscale gate` no longer reports; written by `tfscale gate RESULTS --accept CASE --reason TEXT`.\n",
+    ACCEPTED: "# Changes that `tfscale gate` no longer reports; written by `tfscale gate RESULTS --accept CASE --reason T`.\n",
     BASELINES: "# Runs with a name, for `tfscale gate RESULTS --baseline-name NAME`; written by `--save-baseline NAME`.\n",
 }  # fmt: skip
 

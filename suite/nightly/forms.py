@@ -78,7 +78,7 @@ class Finding(Strict):
     case_id: str | None
     """None for a slow node, which is not about one case."""
     title: str
-    case: dict[str, Any] = {}
+    case: dict[str, Any] = Field(default_factory=dict)
     machine: str
     node: str | None = None
     metric: str

@@ -1,6 +1,7 @@
 """`tfscale gate`, end to end: read the history, judge every series, believe, blame, group; one document comes out."""
 
 import datetime
+import itertools
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -99,7 +100,8 @@ def _stale(series: Sequence[Series], history: reading.History, options: Options)
     now = options.now or datetime.datetime.now(datetime.UTC)
     age = now - _time(created)
     if age > datetime.timedelta(hours=options.stale_hours):
-        words = f"no result since {created}, {age.total_seconds() / 3600:.0f} hours ago; one is expected every {options.stale_hours:g}"
+        hours = age.total_seconds() / 3600
+        words = f"no result since {created}, {hours:.0f} hours ago; one is expected every {options.stale_hours:g}"
         for one in series:
             one.missing = one.missing or words
 
@@ -253,9 +255,7 @@ def _expected(outcomes: Sequence[Outcome], history: reading.History) -> Expected
     """False alarms a month where nothing changes; None where nothing is judged or runs are too few to tell their pace."""
     count = sum(o.verdict not in ("not_enough_data", "missing") for o in outcomes)
     created = sorted(_time(at) for at in {t.run: t.created for t in history.trials}.values())
-    gaps = sorted(
-        (later - earlier).total_seconds() / 86400 for earlier, later in zip(created, created[1:], strict=False)
-    )
+    gaps = sorted((later - earlier).total_seconds() / 86400 for earlier, later in itertools.pairwise(created))
     if not count or not gaps or gaps[len(gaps) // 2] <= 0:
         return None
     nights = 30 / gaps[len(gaps) // 2]

@@ -145,6 +145,6 @@ def beside(series: Series, metric: str, unit: str, told: Judgement) -> Beside:
     change = told.changes[-1]
     return Beside(
         case_id=series.case_id, title=series.title, machine=str(series.machine), metric=metric, unit=unit,
-        before=float(change.before), after=float(change.after), ratio=float(change.ratio),
+        before=change.before, after=change.after, ratio=change.ratio,
         since=series.nights[change.index].run,
     )  # fmt: skip

@@ -105,8 +105,9 @@ def slow_nodes(nights: Sequence[tuple[str, str, dict[str, float]]], min_effect: 
         others = [float(np.median(list(cases.values()))) for n, cases in late if n != node]
         if len(own) < 2 or len(others) < NIGHTS_A_NODE:
             continue
-        difference = float(np.mean(own) - np.median(others))
-        noise = max(1.4826 * float(np.median(np.abs(others - np.median(others)))), float(np.std(own, ddof=1)))
+        centre = float(np.median(others))
+        difference = float(np.mean(own)) - centre
+        noise = max(1.4826 * float(np.median(np.abs(np.asarray(others) - centre))), float(np.std(own, ddof=1)))
         # The median of normal values has a variance of pi / 2 times the mean's.
         error = noise * math.sqrt(1 / len(own) + math.pi / 2 / len(others))
         if difference > math.log1p(-min_effect) or abs(difference) < CERTAIN * error:

@@ -73,7 +73,8 @@ def caused(finding: Finding) -> list[str]:
     """What differs between the last good run and the first bad one, in words."""
     return [
         f"{one.what}: {one.why}" if one.kind == "failure"
-        else f"{one.what}: {one.before or 'none'} -> {one.after or 'none'} ({one.why})" + (f"; see `{one.command}`" if one.command else "")
+        else f"{one.what}: {one.before or 'none'} -> {one.after or 'none'} ({one.why})"
+        + (f"; see `{one.command}`" if one.command else "")
         for one in finding.causes
     ]  # fmt: skip
 
@@ -93,12 +94,15 @@ def junit(gate: Gate) -> bytes:
         attributes = {name: str(count) for name, count in counts.items()}
         stamp = gate.created[:19]
         of_machine = ElementTree.SubElement(
-            root, "testsuite", name=_clean(machine), time="0", timestamp=stamp, hostname="tfscale", **attributes
+            root,
+            "testsuite",
+            {"name": _clean(machine), "time": "0", "timestamp": stamp, "hostname": "tfscale", **attributes},
         )
         for one in own:
             _testcase(of_machine, one, findings.get((one.case_id, one.title, machine)))
     ElementTree.indent(root)
-    return b'<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(root, encoding="utf-8") + b"\n"
+    body: bytes = ElementTree.tostring(root, encoding="utf-8")
+    return b'<?xml version="1.0" encoding="UTF-8"?>\n' + body + b"\n"
 
 
 def _testcase(suite: ElementTree.Element, one: Judged, finding: Finding | None) -> None:
@@ -215,7 +219,8 @@ def _escaped(text: str) -> str:
 
 def _fitting(lines: Sequence[str], room: int) -> str:
     """As many lines as fit, and how many did not; a details block that was begun is ended."""
-    text, used = [], 0
+    text: list[str] = []
+    used = 0
     for number_, line in enumerate(lines):
         size = len(line.encode()) + 1
         if used + size > room - _ROOM:
@@ -249,8 +254,22 @@ def as_csv(gate: Gate) -> str:
         )
         told = (f.p, f.q, f.last_good, f.since) if f is not None else (None,) * 4
         rows.writerow(
-            [one.case_id, _cell(one.title), _cell(one.machine), one.metric, _cell(one.unit), one.verdict, one.nights]
-            + [one.level, one.noise, *compared, low, high, *told, _cell(one.reason)]
+            [
+                one.case_id,
+                _cell(one.title),
+                _cell(one.machine),
+                one.metric,
+                _cell(one.unit),
+                one.verdict,
+                one.nights,
+                one.level,
+                one.noise,
+                *compared,
+                low,
+                high,
+                *told,
+                _cell(one.reason),
+            ]
         )
     return out.getvalue()
 

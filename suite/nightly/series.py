@@ -115,7 +115,7 @@ def _series(
     suites = {run.suite for run in runs if run.run in nights}
     own = [r for r in runs if r.suite in suites and r.around and machines[r.around.machine] == place]
     first = min(nights)
-    newest = next(iter(reversed(sorted(nights))))
+    newest = next(iter(sorted(nights, reverse=True)))
     made = Series(case_id, dict(nights[newest][0].case), resolved, place)
     unplanned = 0
     for number, run in enumerate(own):

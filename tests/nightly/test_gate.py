@@ -109,7 +109,7 @@ def test_a_change_says_which_part_grew(tmp_path: Path) -> None:
     part = told["exposed_communication"]
     assert part.verdict == "grew" and part.grown == pytest.approx(16 / 94 * 260 / 1060 - 16 / 100 * 0.2, rel=0.1)
     assert told["compute"].verdict == "unchanged" and told["memory_peak"].verdict == "grew"
-    assert list(told)[0] == "exposed_communication"
+    assert next(iter(told)) == "exposed_communication"
     assert {one.metric for one in found.beside} == {"memory_peak", "exposed_communication"}
 
 
@@ -332,7 +332,15 @@ def made_series(logs: Any, case: str, machine: Any) -> Any:
 
     around = Surroundings(machine, "node", {})
     nights = [
-        Night(run, (Trial(run, case, {}, None, 0, "", float(100 * np.exp(v)), "x/s", "simulated", "VALID", None, None, around, "", Path()),))
+        Night(
+            run,
+            (
+                Trial(
+                    run, case, {}, None, 0, "", float(100 * np.exp(v)), "x/s", "simulated", "VALID",
+                    None, None, around, "", Path(),
+                ),
+            ),
+        )
         for run, v in ((made.run_id(i), v) for i, v in enumerate(logs))
     ]  # fmt: skip
     return Series(case, {}, None, machine, nights)

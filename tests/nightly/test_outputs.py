@@ -69,7 +69,7 @@ def test_junit_has_the_structure_that_readers_take(found: Gate) -> None:
 def test_the_summary_leads_with_the_verdict(found: Gate) -> None:
     lines = outputs.markdown(found).splitlines()
     assert lines[0].startswith("### tfscale: 1 regressed, 1 without data, 1 unchanged, 1 not enough data")
-    rows = [line for line in lines if line.startswith("| regressed") or line.startswith("| without data")]
+    rows = [line for line in lines if line.startswith(("| regressed", "| without data"))]
     assert len(rows) == 2 and "-9." in rows[0]
     assert sum(line.startswith("<details>") for line in lines) == lines.count("</details>") == 2
 
