@@ -14,6 +14,7 @@ import typer
 from tfscale.suite import catalogue, display
 from tfscale.suite.commandline import bench, formats, machine, placing
 from tfscale.suite.commandline import compare as comparing
+from tfscale.suite.commandline import detect as detecting
 from tfscale.suite.commandline import gate as gating
 from tfscale.suite.commandline.common import FAILED, FINDING, GOOD, Json, answer, fail
 from tfscale.suite.display import err
@@ -492,6 +493,7 @@ def data_make(
 
 
 app.command()(machine.doctor)
+app.command()(detecting.detect)
 app.command()(machine.init)
 app.command()(machine.diff)
 app.command()(formats.export)

@@ -7,6 +7,8 @@ from pydantic import BaseModel
 from tfscale.suite.benchforms import COLLECTIVES_SCHEMA, BenchCollectives
 from tfscale.suite.compare.forms import PAIRING_SCHEMA, Comparison, Pairing
 from tfscale.suite.compare.forms import SCHEMA as COMPARE_SCHEMA
+from tfscale.suite.detecting import SCHEMA as DETECT_SCHEMA
+from tfscale.suite.detecting import Detected
 from tfscale.suite.doctor.findings import SCHEMA as DOCTOR_SCHEMA
 from tfscale.suite.doctor.findings import Examination
 from tfscale.suite.environment.diff import Diff
@@ -47,6 +49,7 @@ MODELS: dict[str, type[BaseModel]] = {
     RECOVERY_SCHEMA: RecoveryResult,
     "tfscale.failure/1": Failure,
     "tfscale.environment_diff/1": Diff,
+    DETECT_SCHEMA: Detected,
     DOCTOR_SCHEMA: Examination,
     GATE_SCHEMA: Gate,
     COLLECTIVES_SCHEMA: BenchCollectives,

@@ -180,7 +180,7 @@ def test_documents_satisfy_their_exported_schemas(run: Run) -> None:
         *("record", "case", "run", "curve", "failure", "trace", "doctor", "environment_diff", "bench_collectives"),
         *("imported", "import", "export", "rendered"),
     ]
-    names += ["recovery", "compare", "pairing", "gate"]
+    names += ["recovery", "compare", "pairing", "gate", "detect"]
     assert set(exported) == {f"tfscale.{name}/1" for name in names}
     document = run.records[0].model_dump(mode="json", by_alias=True)
     schema = exported["tfscale.record/1"]

@@ -12,7 +12,10 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from tfscale.suite.analysis.regression import hampel, segment
+from tfscale.suite.analysis.regression import Segment, hampel, segment
+from tfscale.suite.timing.autocorrelation import ar1_long_run_variance
+
+Values = NDArray[np.float64]
 
 Verdict = Literal["changed", "unchanged", "suspicious", "unstable", "drifting", "not_enough_data", "missing"]
 Direction = Literal["lower_is_better", "higher_is_better"]
@@ -24,6 +27,12 @@ RECENT = 20
 FEWEST = 10
 """Nights with a result below which nothing is judged."""
 MIN_EFFECT = 0.02
+MIN_LEVEL = 4
+"""Nights that make a level."""
+THRESHOLD = 3.8
+"""Standard errors by which a step must stand out; see regression.segment."""
+FAR, SHARE, SWITCHES, MOST_STEPS, SURE = 6.0, 0.15, 0.12, 6, 5.0
+"""Of `alternating` and `trend`."""
 
 
 @dataclass(frozen=True)
@@ -71,24 +80,86 @@ def judge(values: Sequence[Night], *, min_effect: float = MIN_EFFECT, recent: in
         level = float(np.median(known))
         return Judgement("not_enough_data", known.size, (), (), level, None, f"{known.size} nights, {FEWEST} needed")
     positive = bool(np.all(known > 0))
-    _, odd = hampel(np.log(known) if positive else known)
-    parts = segment(known, min_size=3, min_effect=min_effect)
-    changes = tuple(
-        Change(int(places[b.start]), a.level, b.level, _ratio(a.level, b.level), 0.0) for a, b in pairwise(parts)
-    )
+    scaled, odd = hampel(np.log(known) if positive else known)
+    parts = segment(known, min_size=MIN_LEVEL, min_effect=min_effect, threshold=THRESHOLD)
+    residuals = np.concatenate([scaled[p.start : p.stop] - scaled[p.start : p.stop].mean() for p in parts])
+    span = known.size / len(parts)
+    variance = ar1_long_run_variance(residuals, span) if span > MIN_LEVEL else float(residuals.var())
+    changes = tuple(_change(places, scaled, a, b, variance) for a, b in pairwise(parts))
     level = parts[-1].level
-    clean = np.concatenate([known[p.start : p.stop] - p.level for p in parts])[~odd]
-    noise = float(np.std(clean)) / abs(level) if level else None
+    noise = _noise(residuals[~odd], level, positive)
     outliers = tuple(int(place) for place in places[odd])
+    verdict: Verdict
     if math.isnan(nights[-1]):
         verdict, reason = "missing", "the last night has no result"
+    elif switches := alternating(scaled):
+        verdict, reason = "unstable", f"it changes between two levels far apart, {switches} times"
+    elif drift := trend(scaled, residuals, min_effect if positive else None):
+        verdict, reason = "drifting", f"a straight line of {drift:+.1%} over the series fits as well as levels do"
     elif changes and changes[-1].index >= len(nights) - recent:
         verdict, reason = "changed", f"a new level since point {changes[-1].index}"
     elif outliers and outliers[-1] == len(nights) - 1:
         verdict, reason = "suspicious", "the last night is off; the next one tells"
     else:
         verdict, reason = "unchanged", f"no change in the last {recent} points"
-    return Judgement(verdict, known.size, changes, outliers, level, noise, reason)  # type: ignore[arg-type]
+    return Judgement(verdict, known.size, changes, outliers, level, noise, reason)
+
+
+def _change(places: NDArray[np.intp], scaled: Values, a: Segment, b: Segment, variance: float) -> Change:
+    """A step between two levels. p: two-sided normal tail of their difference over its long-run standard error, times
+    the positions that were searched (Bonferroni): an upper bound."""
+    one, other = scaled[a.start : a.stop], scaled[b.start : b.stop]
+    error = math.sqrt(variance * (1 / one.size + 1 / other.size))
+    z = abs(float(other.mean() - one.mean())) / error if error > 0 else math.inf
+    p = min(1.0, scaled.size * math.erfc(z / math.sqrt(2)))
+    return Change(int(places[b.start]), a.level, b.level, _ratio(a.level, b.level), p)
+
+
+def _noise(residuals: Values, level: float, positive: bool) -> float | None:
+    """Relative standard deviation: of logarithms it is the deviation itself."""
+    spread = float(np.std(residuals)) if residuals.size else 0.0
+    return spread if positive else spread / abs(level) if level else None
+
+
+def alternating(scaled: Values) -> int:
+    """How often a series changes between two far modes; 0 where it has no two, or stays long in each.
+
+    Two means are fitted (the split of the sorted values with the least squares, as k-means finds for k = 2); they are far
+    where they lie FAR standard deviations of their own values apart, and both hold a SHARE of the values. Steps change
+    sides once each; a lottery does it again and again.
+    """
+    values = np.sort(scaled)
+    n = values.size
+    sums, squares = np.cumsum(values - values.mean()), np.cumsum((values - values.mean()) ** 2)
+    cuts = np.arange(math.ceil(SHARE * n), n - math.ceil(SHARE * n) + 1)
+    left = squares[cuts - 1] - sums[cuts - 1] ** 2 / cuts
+    right = squares[-1] - squares[cuts - 1] - (sums[-1] - sums[cuts - 1]) ** 2 / (n - cuts)
+    cut = int(cuts[int(np.argmin(left + right))])
+    spread = math.sqrt(max(float((left + right).min()), 0.0) / n)
+    apart = float(values[cut:].mean() - values[:cut].mean())
+    if apart <= 0 or apart < FAR * spread:
+        return 0
+    sides = scaled >= values[cut]
+    switches = int(np.count_nonzero(sides[1:] != sides[:-1]))
+    return switches if switches >= max(MOST_STEPS, SWITCHES * n) else 0
+
+
+def trend(scaled: Values, residuals: Values, min_effect: float | None) -> float:
+    """Change over the series by a straight line, where that explains it no worse than the levels do (`residuals`); else 0.
+
+    The slope must be beyond doubt (|t| > 5 with the line's own long-run variance) and its total at least `min_effect`
+    of a logarithm, or where that is None, one standard deviation of what is left.
+    """
+    n = scaled.size
+    time = np.arange(n) - (n - 1) / 2
+    slope = float(time @ scaled) / float(time @ time)
+    rest = scaled - scaled.mean() - slope * time
+    total, least = slope * (n - 1), float(rest.std()) if min_effect is None else math.log1p(min_effect)
+    variance = ar1_long_run_variance(rest, n, 2) if n > 6 else float(rest.var())
+    clear = abs(slope) > SURE * math.sqrt(variance / float(time @ time))
+    if not clear or abs(total) < least or float(rest @ rest) > float(residuals @ residuals):
+        return 0.0
+    return math.expm1(total) if min_effect is not None else total
 
 
 def outcome(before: float, after: float, direction: Direction) -> Literal["regressed", "improved"]:

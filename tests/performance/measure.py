@@ -20,6 +20,7 @@ from pathlib import Path
 import auto
 import collectives
 import comparisons
+import detector
 import exchanges
 import gemm
 import launch
@@ -58,6 +59,7 @@ MEASUREMENTS: dict[str, Measurement] = {
     "weak": lambda quick, out, cells: weak.run(quick),
     "trace": lambda quick, out, cells: traces.run(quick),
     "exchanges": exchanges.run,
+    "detector": lambda quick, out, cells: detector.run(quick),
     "compare": lambda quick, out, cells: comparisons.run(quick),
 }
 """In the order of the page; peers needs the peaks of gemm. (quick, folder of the parts, cells): '' is every cell."""
