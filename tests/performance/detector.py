@@ -15,6 +15,7 @@ import stats
 from rows import Bound, Part, Row, from_quantity
 
 from tfscale.suite.analysis.judging import judge
+from tfscale.suite.timing.trials import student_half_width
 
 SEEDS = (7001, 7002, 7003, 7004, 7005)
 """Nobody tuned on these."""
@@ -134,12 +135,17 @@ def run(quick: bool) -> Part:
     for noise, targets in TARGETS.items():
         each = [scores(synth.dataset(count, seed, noise)) for seed in seeds]
         for name in each[0]:
-            values = [max(one[name], 1e-9) for one in each]
-            q = stats.mean(values, "1")
-            rows.append(from_quantity(f"{noise}: {name}", q, bound=targets.get(name)))
+            rows.append(share(f"{noise}: {name}", [one[name] for one in each], targets.get(name)))
     rows += nights(synth, seeds, 12 if quick else 25)
     rows += times(synth)
     return Part("detector", "The detector", METHOD, rows)
+
+
+def share(what: str, values: Sequence[float], bound: Bound | None) -> Row:
+    """Arithmetic mean over seeds with Student's interval: a share may be 0, which has no logarithm."""
+    array = np.asarray(values)
+    centre, half = float(array.mean()), student_half_width(array)
+    return Row(what, centre, "1", "measured", array.size, (centre - half, centre + half), bound)
 
 
 def nights(synth: ModuleType, seeds: Sequence[int], flat_a_seed: int) -> list[Row]:
