@@ -194,6 +194,9 @@ def compare(
     ] = False,
     trials: Annotated[int | None, typer.Option(min=1, help="Pairs to run; overrides measure.trials.")] = None,
     launcher: Annotated[str | None, typer.Option(help="How ranks start; overrides cluster.launcher.")] = None,
+    hosts: Annotated[
+        str | None, typer.Option(help="Hosts, separated by commas; overrides cluster.hosts (launcher ssh).")
+    ] = None,
     results: Results = Path("results"),
     csv: Annotated[Path | None, typer.Option("--csv", help="Write one line a case to this file.")] = None,
     report: Annotated[Path | None, typer.Option("--report", help="Write one self-contained page here.")] = None,
@@ -211,12 +214,14 @@ def compare(
             _check_page("--report", report)
     except ValueError as error:
         raise fail(str(error)) from error
-    found = comparing.compared(
-        comparing.Asked(a, b, by or (), only_a, only_b, price or (), effect, interleave, trials, launcher, results)
+    found, code = comparing.compared(
+        comparing.Asked(
+            a, b, by or (), only_a, only_b, price or (), effect, interleave, trials, launcher, hosts, results
+        )
     )
     if report is not None:
         _write_comparison_page(found, report)
-    raise comparing.tell(found, as_json=as_json, csv=csv, strict=strict)
+    raise comparing.tell(found, code, as_json=as_json, csv=csv, strict=strict)
 
 
 def _write_comparison_page(found: Any, output: Path) -> None:

@@ -12,6 +12,7 @@ from tfscale.suite.commandline.common import FAILED, FINDING, GOOD, answer, fail
 
 if TYPE_CHECKING:
     from tfscale.suite.analysis.cost import Price
+    from tfscale.suite.compare.contest import Contest
     from tfscale.suite.compare.forms import Comparison
 
 _CSV_BEGINS = b"title,case_a,"
@@ -31,11 +32,12 @@ class Asked:
     interleave: bool
     trials: int | None
     launcher: str | None
+    hosts: str | None
     results: Path
 
 
-def compared(asked: Asked) -> "Comparison":
-    """The comparison that was asked for; raises typer.Exit where it cannot be had, having said why."""
+def compared(asked: Asked) -> "tuple[Comparison, int]":
+    """The comparison that was asked for, and the exit code so far; raises typer.Exit where it cannot be had."""
     from tfscale.suite.analysis.cost import parse_prices
     from tfscale.suite.compare.matching import check_by
 
@@ -43,13 +45,14 @@ def compared(asked: Asked) -> "Comparison":
         if not 0 < asked.effect < 1:
             raise ValueError(f"--effect {asked.effect!r} is not between 0 and 1; 0.02 asks for 2 %")
         by, prices = check_by(asked.by), parse_prices(asked.prices)
-        if not asked.interleave and (asked.trials or asked.launcher):
-            raise ValueError("--trials and --launcher are for what is run now; add --interleave")
-        if asked.interleave:
-            return _run_now(asked, by, prices)
-        return _stored(asked, by, prices)
+        if not asked.interleave and (asked.trials or asked.launcher or asked.hosts):
+            raise ValueError("--trials, --launcher and --hosts are for what is run now; add --interleave")
+        if not asked.interleave:
+            return _stored(asked, by, prices), GOOD
+        planned = _planned(asked, by)
     except (ValueError, OSError) as error:
         raise fail(str(error)) from error
+    return _run_now(planned, asked, prices)
 
 
 def _stored(asked: Asked, by: Sequence[str], prices: "dict[str, Price]") -> "Comparison":
@@ -73,37 +76,42 @@ def _stored(asked: Asked, by: Sequence[str], prices: "dict[str, Price]") -> "Com
     return assembling.of_pairs(one, prices, asked.effect)
 
 
-def _run_now(asked: Asked, by: Sequence[str], prices: "dict[str, Price]") -> "Comparison":
-    from tfscale.suite.compare import assembling, contest, interleave, sides
-    from tfscale.suite.running import exit_code
+def _planned(asked: Asked, by: Sequence[str]) -> "Contest":
+    from tfscale.suite.compare import contest
 
     if asked.only_b:
         raise ValueError("--b chooses cases of stored results; with --interleave, --a filters the suites' cases")
     names = [asked.a, *([asked.b] if asked.b is not None else [])]
-    planned = contest.prepare(names, by, expression=asked.only_a, trials=asked.trials, launcher=asked.launcher)
-    overrides = {
-        option: str(value) for option, value in (("--trials", asked.trials), ("--launcher", asked.launcher)) if value
-    }
+    return contest.prepare(
+        names, by, expression=asked.only_a, trials=asked.trials, launcher=asked.launcher, hosts=asked.hosts
+    )
+
+
+def _run_now(planned: "Contest", asked: Asked, prices: "dict[str, Price]") -> "tuple[Comparison, int]":
+    from tfscale.suite.compare import assembling, interleave, sides
+    from tfscale.suite.launchers.errors import LaunchError
+
+    told = (("--trials", asked.trials), ("--launcher", asked.launcher), ("--hosts", asked.hosts))
+    overrides = {option: str(value) for option, value in told if value}
     try:
         finished, folder = interleave.run(planned, asked.results, overrides)
-    except OSError as error:
+    except (OSError, LaunchError) as error:
         raise fail(str(error), FAILED) from error
     for failure in finished.failed:
-        display.err.print(
-            f"failed: {display.brief(failure.case)}: {failure.classification}: {failure.reason}", markup=False
-        )
+        words = f"failed: {display.brief(failure.case)}: {failure.classification}: {failure.reason}"
+        display.err.print(words, markup=False, soft_wrap=True)
     display.err.print(f"results: {folder}", soft_wrap=True, markup=False)
     try:
         found = assembling.of_pairs(sides.load(folder), prices, asked.effect)
-    except ValueError as error:
+    except (ValueError, OSError) as error:
         raise fail(str(error), FAILED) from error
-    if exit_code(finished) == FAILED:
-        note = "the run was interrupted: the pairs that were whole are compared"
-        return found.model_copy(update={"notes": (*found.notes, note)})
-    return found
+    if not finished.missing:
+        return found, GOOD
+    note = "the run was interrupted: the pairs that were whole are compared"
+    return found.model_copy(update={"notes": (*found.notes, note)}), FAILED
 
 
-def tell(found: "Comparison", *, as_json: bool, csv: Path | None, strict: bool) -> typer.Exit:
+def tell(found: "Comparison", code: int, *, as_json: bool, csv: Path | None, strict: bool) -> typer.Exit:
     """Print the comparison, write its CSV file, and give the exit to raise."""
     from tfscale.suite import display_compare
 
@@ -114,7 +122,7 @@ def tell(found: "Comparison", *, as_json: bool, csv: Path | None, strict: bool) 
     else:
         display_compare.comparison(found, display.out)
     comparable = found.comparability.fair and any(row.verdict != "not_compared" for row in found.rows)
-    return typer.Exit(FINDING if strict and not comparable else GOOD)
+    return typer.Exit(code or (FINDING if strict and not comparable else GOOD))
 
 
 def check_csv(path: Path) -> None:

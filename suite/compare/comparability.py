@@ -27,7 +27,16 @@ _HARDWARE = (
     "cpu.hypervisor", "memory_bytes", "numa*", "nics*", "rdma*", "topology*", "system.*", "cgroup.*",
 )  # fmt: skip
 _CLOCKS = ("cpu.governor", "cpu.driver", "cpu.turbo", "cpu.energy_preference", "cpu.smt", "settings.*")
-_NEITHER = ("host", "load_average", "scheduler.*", "limits.*", "cpu.microcode", "system.firmware", "gpus.*.pci*")
+_NEITHER = (
+    "host",
+    "hosts*",
+    "load_average",
+    "scheduler.*",
+    "limits.*",
+    "cpu.microcode",
+    "system.firmware",
+    "gpus.*.pci*",
+)
 _WITH_CARDS = ("driver.*", "libraries.*", "packages.nvidia-*", "packages.libtpu*", "tensorflow_build.*",
                "packages.tensorflow-cpu", "packages.tensorflow", "topology*", "variables.CUDA_VISIBLE_DEVICES")  # fmt: skip
 """What another accelerator brings with it: no unfairness where hardware is compared."""

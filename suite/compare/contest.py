@@ -51,7 +51,13 @@ def pairs(opponents: Sequence[Opponents], trials: int) -> list[Pair]:
 
 
 def prepare(
-    names: Sequence[str], by: Sequence[str], *, expression: str | None, trials: int | None, launcher: str | None
+    names: Sequence[str],
+    by: Sequence[str],
+    *,
+    expression: str | None,
+    trials: int | None,
+    launcher: str | None,
+    hosts: str | None = None,
 ) -> Contest:
     """One suite whose cases differ in the axes `by`, or two suites; a case alone, or a suite twice, is an A/A comparison.
 
@@ -60,7 +66,7 @@ def prepare(
     if named := [name for name in by if name in PARTS]:
         raise ValueError(f"--by {named[0]}: both settings run on this machine; name axes of the cases")
     suites = [
-        preparing.prepare(name, expression=expression, trials=trials, launcher=launcher)
+        preparing.prepare(name, expression=expression, trials=trials, launcher=launcher, hosts=hosts)
         for name in dict.fromkeys(names)
     ]
     if len(names) == 2 and len(suites) == 1:  # the same suite twice: every case against itself

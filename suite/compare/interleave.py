@@ -40,7 +40,8 @@ class PairedSweep(Sweep):
         by_id = {case.id: case for case in self.cases}
         groups: dict[tuple[str, str], list[Pair]] = {}
         for pair in self.pairing.pairs:
-            groups.setdefault((pair.case_a, pair.case_b), []).append(pair)
+            if pair.case_a in by_id and pair.case_b in by_id:  # hosts that were asked since may have refused a case
+                groups.setdefault((pair.case_a, pair.case_b), []).append(pair)
         for (a, b), turns in groups.items():
             if self.interrupt.after_case():
                 return
