@@ -27,10 +27,15 @@ RECENT = 20
 FEWEST = 10
 """Nights with a result below which nothing is judged."""
 MIN_EFFECT = 0.02
-MIN_LEVEL = 4
+MIN_LEVEL = 3
 """Nights that make a level."""
-THRESHOLD = 3.8
+THRESHOLD = 3.6
 """Standard errors by which a step must stand out; see regression.segment."""
+OUTLIER, CAUTION = 3.0, 0.5
+"""Cut of the filter before the search (Hampel's own; what is reported as odd has to stand out more), and standard errors
+by which the correlation of nights is raised."""
+NEAR = 5
+"""Nights by which the place of a change may be off and still be of use to somebody who looks for its cause."""
 FAR, SHARE, SWITCHES, MOST_STEPS, SURE = 6.0, 0.15, 0.12, 6, 5.0
 """Of `alternating` and `trend`."""
 
@@ -81,7 +86,9 @@ def judge(values: Sequence[Night], *, min_effect: float = MIN_EFFECT, recent: in
         return Judgement("not_enough_data", known.size, (), (), level, None, f"{known.size} nights, {FEWEST} needed")
     positive = bool(np.all(known > 0))
     scaled, odd = hampel(np.log(known) if positive else known)
-    parts = segment(known, min_size=MIN_LEVEL, min_effect=min_effect, threshold=THRESHOLD)
+    parts = segment(
+        known, min_size=MIN_LEVEL, min_effect=min_effect, threshold=THRESHOLD, outlier=OUTLIER, caution=CAUTION
+    )
     residuals = np.concatenate([scaled[p.start : p.stop] - scaled[p.start : p.stop].mean() for p in parts])
     span = known.size / len(parts)
     variance = ar1_long_run_variance(residuals, span) if span > MIN_LEVEL else float(residuals.var())

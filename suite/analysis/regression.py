@@ -9,7 +9,7 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import ArrayLike, NDArray
 
-from tfscale.suite.timing.autocorrelation import ar1_long_run_variance
+from tfscale.suite.timing.autocorrelation import CAUTION, ar1_long_run_variance
 
 Series = NDArray[np.float64]
 
@@ -19,6 +19,8 @@ _PAIR_PENALTY = 1.5
 """How much more two changes at once must gain than each alone, lest short autocorrelated series are overfitted."""
 _GRID = 400
 """Most candidate positions of the exact search; longer series are searched on a coarser grid, then refined."""
+_AS_GOOD = 0.01
+"""Places whose probabilities of being near differ by less are as good; the likeliest of them is taken."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +33,16 @@ class Segment:
     level: float
 
 
-def segment(values: ArrayLike, *, min_size: int = 5, min_effect: float = 0.02, threshold: float = 4.0) -> list[Segment]:
+def segment(
+    values: ArrayLike,
+    *,
+    min_size: int = 5,
+    min_effect: float = 0.02,
+    threshold: float = 4.0,
+    outlier: float = 4.0,
+    caution: float = CAUTION,
+    near: int = 0,
+) -> list[Segment]:
     """Split `values` (n,) into the fewest levels that explain it. The segments tile [0, n); one segment: no change.
 
     Least squares over all positions by dynamic programming (segment neighbourhood, Auger and Lawrence 1989). A change
@@ -39,7 +50,9 @@ def segment(values: ArrayLike, *, min_size: int = 5, min_effect: float = 0.02, t
     one position, well under 5 % after the search), where the long-run variance comes from the residuals of the
     richer fit, so that neither levels nor autocorrelation are taken for one another (sup F(k+1 | k), Bai and Perron
     1998). Outliers are set to the local median first (Hampel) and cannot make a level; a level has at least
-    `min_size` values and differs from its neighbours by at least the fraction `min_effect`.
+    `min_size` values and differs from its neighbours by at least the fraction `min_effect`. Each change then stands
+    where it most likely is to within `near` points, which for a small step is not where the fit is best; 0 keeps the fit.
+    `outlier` is the cut of the Hampel filter, `caution` the standard errors by which the autocorrelation is raised.
     All-positive series are split in logarithms, where noise that scales with the level is even.
 
     Raises ValueError for a series that is not one-dimensional, is empty, or has values that are not finite.
@@ -48,10 +61,12 @@ def segment(values: ArrayLike, *, min_size: int = 5, min_effect: float = 0.02, t
     if raw.ndim != 1 or raw.size == 0 or not np.all(np.isfinite(raw)):
         raise ValueError("segmentation needs a one-dimensional, non-empty series of finite values")
     positive = bool(np.all(raw > 0))
-    clean, _ = hampel(np.log(raw) if positive else raw)
+    clean, _ = hampel(np.log(raw) if positive else raw, cut=outlier)
     stride = math.ceil(raw.size / _GRID)
-    edges = _fewest_changes(_Search(clean, min_size, stride), threshold**2)
+    edges = _fewest_changes(_Search(clean, min_size, stride, caution), threshold**2)
     edges = _without_small(clean, _refine(clean, edges, stride, min_size), min_effect, positive)
+    if near:
+        edges = _placed(clean, edges, min_size, caution, near)
     levels = [float(clean[a:b].mean()) for a, b in pairwise(edges)]
     return [
         Segment(a, b, float(raw[a:b].mean()), math.exp(level) if positive else level)
@@ -84,8 +99,8 @@ def difference_scale(values: Series) -> float:
 class _Search:
     """Best edges for every number of changes, found as they are asked for. Cost: residual sum of squares."""
 
-    def __init__(self, values: Series, min_size: int, stride: int) -> None:
-        self.values, self.min_size = values, min_size
+    def __init__(self, values: Series, min_size: int, stride: int, caution: float) -> None:
+        self.values, self.min_size, self.caution = values, min_size, caution
         self._grid = np.append(np.arange(0, values.size, stride), values.size)
         centred = values - values.mean()
         sums, squares = (np.append(0.0, np.cumsum(part))[self._grid] for part in (centred, centred**2))
@@ -127,20 +142,20 @@ def _worth(search: _Search, changes: int, more: int, penalty: float) -> bool:
     richer = search.residual(changes + more)
     if not math.isfinite(richer):
         return False
-    noise = _residual_long_run_variance(search.values, search.edges(changes + more))
+    noise = _residual_long_run_variance(search.values, search.edges(changes + more), search.caution)
     each = penalty * (1.0 if more == 1 else _PAIR_PENALTY)
     # What rounding leaves of a series without noise is not worth a change.
     return search.residual(changes) - richer > more * each * noise + 1e-9 * search.residual(0)
 
 
-def _residual_long_run_variance(values: Series, edges: Sequence[int]) -> float:
+def _residual_long_run_variance(values: Series, edges: Sequence[int], caution: float) -> float:
     """Long-run variance of what is left after a straight line is taken off each segment of `values` (n,).
 
     A line, not the mean: on a ramp the means leave a slope in the residuals that looks like strong autocorrelation,
     and a steep drift would pass for noise.
     """
     left = np.concatenate([_detrended(values[a:b]) for a, b in pairwise(edges)])
-    return ar1_long_run_variance(left, left.size / (len(edges) - 1), coefficients=2)
+    return ar1_long_run_variance(left, left.size / (len(edges) - 1), coefficients=2, caution=caution)
 
 
 def _detrended(values: Series) -> Series:
@@ -159,6 +174,38 @@ def _refine(values: Series, edges: list[int], stride: int, min_size: int) -> lis
         if places:
             edges[k] = min(places, key=lambda p: _deviation(values[before:p]) + _deviation(values[p:after]))
     return edges
+
+
+def _placed(values: Series, edges: list[int], min_size: int, caution: float, near: int) -> list[int]:
+    """Each change moved to the place within `near` points of which it lies with the greatest probability.
+
+    The likelihood of a place is Gaussian in the gain of splitting its neighbourhood there; for a step of one standard
+    deviation it has several peaks, and the highest alone is often further off.
+    """
+    edges = list(edges)
+    noise = _residual_long_run_variance(values, edges, caution) if len(edges) > 2 else 0.0
+    for k in range(1, len(edges) - 1) if noise > 0 else ():
+        edges[k] = edges[k - 1] + likely_split(values[edges[k - 1] : edges[k + 1]], noise, min_size, near)
+    return edges
+
+
+def likely_split(values: Series, noise: float, min_size: int, near: int) -> int:
+    """Index of the first value of the second level of `values` (n,), which hold two: the one within `near` of which
+    the true one lies with the greatest probability; among equals the one that is likeliest itself.
+
+    Every split that leaves `min_size` values on each side is equally likely beforehand; `noise` > 0 is the long-run
+    variance about the levels.
+    """
+    count = values.size
+    sizes = np.arange(min_size, count - min_size + 1)
+    sums = np.cumsum(values - values.mean())[sizes - 1]
+    gains = sums**2 * (1 / sizes + 1 / (count - sizes))
+    weights = np.exp((gains - gains.max()) / (2 * noise))
+    totals = np.append(0.0, np.cumsum(weights))
+    places = np.arange(sizes.size)
+    mass = totals[np.minimum(places + near + 1, sizes.size)] - totals[np.maximum(places - near, 0)]
+    best = np.flatnonzero(mass >= mass.max() * (1 - _AS_GOOD))
+    return int(sizes[best[int(np.argmax(weights[best]))]])
 
 
 def _deviation(values: Series) -> float:

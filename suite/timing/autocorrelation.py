@@ -21,12 +21,12 @@ def autocovariance(values: Series) -> Series:
     return np.asarray(np.fft.irfft(spectrum * spectrum.conj())[:count] / count, dtype=np.float64)
 
 
-def ar1_long_run_variance(residuals: Series, span: float, coefficients: int = 1) -> float:
+def ar1_long_run_variance(residuals: Series, span: float, coefficients: int = 1, caution: float = CAUTION) -> float:
     """Long-run variance of the AR(1) process that `residuals` (n,) come from: g0 (1 + rho) / (1 - rho).
 
     A mean (`coefficients` 1) or a straight line (2) was taken off every `span` values. That biases rho to
     rho - (1 + 3 rho) / span (Kendall 1954) or rho - (2 + 4 rho) / span (the same expansion with a trend), and g0 to
-    g0 (1 - coefficients tau / span) with tau = (1 + rho) / (1 - rho). Both are undone, and rho is raised by CAUTION
+    g0 (1 - coefficients tau / span) with tau = (1 + rho) / (1 - rho). Both are undone, and rho is raised by `caution`
     standard errors and kept within [0, 0.97].
     """
     count = residuals.size
@@ -36,7 +36,7 @@ def ar1_long_run_variance(residuals: Series, span: float, coefficients: int = 1)
     measured = float(residuals[1:] @ residuals[:-1]) / (count * variance)
     room = span - coefficients - 2
     unbiased = min(max((span * measured + coefficients) / room, 0.0), _LARGEST_RHO) if room > 1 else _LARGEST_RHO
-    rho = min(unbiased + CAUTION * math.sqrt((1 - unbiased**2) / count), _LARGEST_RHO)
+    rho = min(unbiased + caution * math.sqrt((1 - unbiased**2) / count), _LARGEST_RHO)
     return _unshrunk(variance, (1 + rho) / (1 - rho), span / coefficients)
 
 

@@ -1,10 +1,12 @@
 import itertools
+import math
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tfscale.suite.analysis import regression
 from tfscale.suite.analysis.regression import difference_scale, hampel, segment
 
 
@@ -124,3 +126,25 @@ def test_segments_tile_and_do_not_depend_on_the_unit(values: list[float], unit: 
     assert sum(part.mean * (part.stop - part.start) for part in found) == pytest.approx(sum(values), abs=1e-3)
     if min(values) > 1e-3:
         assert [part.start for part in segment([value * unit for value in values])] == [part.start for part in found]
+
+
+def test_a_small_step_is_placed_where_most_of_its_probability_lies() -> None:
+    """Against a sum over all places by hand, and better than the best fit on steps of one standard deviation."""
+    near, closer, further = 5, 0, 0
+    for seed in range(300):
+        rng = np.random.default_rng(seed)
+        true = int(rng.integers(15, 46))
+        values = rng.standard_normal(60) + (np.arange(60) >= true)
+        costs = {k: values[:k].var() * k + values[k:].var() * (60 - k) for k in range(3, 58)}
+        weights = {k: math.exp(-(cost - min(costs.values())) / 2) for k, cost in costs.items()}
+        mass = {k: sum(w for j, w in weights.items() if abs(j - k) <= near) for k in weights}
+        placed = regression.likely_split(values, 1.0, 3, near)
+        assert mass[placed] >= 0.99 * max(mass.values())
+        closer += abs(placed - true) <= near
+        further += abs(min(costs, key=costs.__getitem__) - true) <= near
+    assert closer > further
+
+
+def test_a_clear_step_is_placed_exactly() -> None:
+    values = np.random.default_rng(1).standard_normal(60) + 8.0 * (np.arange(60) >= 50)
+    assert regression.likely_split(values, 1.0, 3, 5) == 50
