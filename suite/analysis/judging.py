@@ -29,11 +29,14 @@ FEWEST = 10
 MIN_EFFECT = 0.02
 MIN_LEVEL = 3
 """Nights that make a level."""
-THRESHOLD = 3.6
+THRESHOLD = 3.7
 """Standard errors by which a step must stand out; see regression.segment."""
-OUTLIER, CAUTION = 3.0, 0.5
-"""Cut of the filter before the search (Hampel's own; what is reported as odd has to stand out more), and standard errors
+OUTLIER, CAUTION = 3.5, 0.5
+"""Cut of the filter before the search (what is reported as odd has to stand out more), and standard errors
 by which the correlation of nights is raised."""
+PAIR = 2.2
+"""How much more two steps at once must gain than each alone: a night or three that are off and come back are mostly
+chance."""
 NEAR = 5
 """Nights by which the place of a change may be off and still be of use to somebody who looks for its cause."""
 FAR, SHARE, SWITCHES, MOST_STEPS, SURE = 6.0, 0.15, 0.12, 6, 5.0
@@ -87,7 +90,14 @@ def judge(values: Sequence[Night], *, min_effect: float = MIN_EFFECT, recent: in
     positive = bool(np.all(known > 0))
     scaled, odd = hampel(np.log(known) if positive else known)
     parts = segment(
-        known, min_size=MIN_LEVEL, min_effect=min_effect, threshold=THRESHOLD, outlier=OUTLIER, caution=CAUTION
+        known,
+        min_size=MIN_LEVEL,
+        min_effect=min_effect,
+        threshold=THRESHOLD,
+        outlier=OUTLIER,
+        caution=CAUTION,
+        near=NEAR,
+        pair=PAIR,
     )
     residuals = np.concatenate([scaled[p.start : p.stop] - scaled[p.start : p.stop].mean() for p in parts])
     span = known.size / len(parts)

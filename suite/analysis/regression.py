@@ -15,11 +15,9 @@ Series = NDArray[np.float64]
 
 _LOOK_AHEAD = 2
 """Changes tried at once: a rise that is undone again shows only when both of its edges are placed together."""
-_PAIR_PENALTY = 1.5
-"""How much more two changes at once must gain than each alone, lest short autocorrelated series are overfitted."""
 _GRID = 400
 """Most candidate positions of the exact search; longer series are searched on a coarser grid, then refined."""
-_AS_GOOD = 0.01
+_AS_GOOD = 0.001
 """Places whose probabilities of being near differ by less are as good; the likeliest of them is taken."""
 
 
@@ -42,6 +40,7 @@ def segment(
     outlier: float = 4.0,
     caution: float = CAUTION,
     near: int = 0,
+    pair: float = 1.5,
 ) -> list[Segment]:
     """Split `values` (n,) into the fewest levels that explain it. The segments tile [0, n); one segment: no change.
 
@@ -53,6 +52,7 @@ def segment(
     `min_size` values and differs from its neighbours by at least the fraction `min_effect`. Each change then stands
     where it most likely is to within `near` points, which for a small step is not where the fit is best; 0 keeps the fit.
     `outlier` is the cut of the Hampel filter, `caution` the standard errors by which the autocorrelation is raised.
+    `pair` is how much more two changes at once must gain than each alone, lest short autocorrelated series are overfitted.
     All-positive series are split in logarithms, where noise that scales with the level is even.
 
     Raises ValueError for a series that is not one-dimensional, is empty, or has values that are not finite.
@@ -63,7 +63,7 @@ def segment(
     positive = bool(np.all(raw > 0))
     clean, _ = hampel(np.log(raw) if positive else raw, cut=outlier)
     stride = math.ceil(raw.size / _GRID)
-    edges = _fewest_changes(_Search(clean, min_size, stride, caution), threshold**2)
+    edges = _fewest_changes(_Search(clean, min_size, stride, caution), threshold**2, pair)
     edges = _without_small(clean, _refine(clean, edges, stride, min_size), min_effect, positive)
     if near:
         edges = _placed(clean, edges, min_size, caution, near)
@@ -129,10 +129,17 @@ class _Search:
         return [0, *(int(self._grid[place]) for place in reversed(places))]
 
 
-def _fewest_changes(search: _Search, penalty: float) -> list[int]:
+def _fewest_changes(search: _Search, penalty: float, pair: float) -> list[int]:
     """Edges of the smallest number of changes that no larger one (up to _LOOK_AHEAD more) beats significantly."""
     changes = 0
-    while added := next((more for more in range(1, _LOOK_AHEAD + 1) if _worth(search, changes, more, penalty)), 0):
+    while added := next(
+        (
+            more
+            for more in range(1, _LOOK_AHEAD + 1)
+            if _worth(search, changes, more, penalty * (1.0 if more == 1 else pair))
+        ),
+        0,
+    ):
         changes += added
     return search.edges(changes)
 
@@ -143,9 +150,8 @@ def _worth(search: _Search, changes: int, more: int, penalty: float) -> bool:
     if not math.isfinite(richer):
         return False
     noise = _residual_long_run_variance(search.values, search.edges(changes + more), search.caution)
-    each = penalty * (1.0 if more == 1 else _PAIR_PENALTY)
     # What rounding leaves of a series without noise is not worth a change.
-    return search.residual(changes) - richer > more * each * noise + 1e-9 * search.residual(0)
+    return search.residual(changes) - richer > more * penalty * noise + 1e-9 * search.residual(0)
 
 
 def _residual_long_run_variance(values: Series, edges: Sequence[int], caution: float) -> float:
