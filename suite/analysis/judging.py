@@ -29,12 +29,12 @@ FEWEST = 10
 MIN_EFFECT = 0.02
 MIN_LEVEL = 3
 """Nights that make a level."""
-THRESHOLD = 3.7
+THRESHOLD = 4.0
 """Standard errors by which a step must stand out; see regression.segment."""
-OUTLIER, CAUTION = 3.5, 0.5
+OUTLIER, CAUTION = 3.2, 0.3
 """Cut of the filter before the search (what is reported as odd has to stand out more), and standard errors
 by which the correlation of nights is raised."""
-PAIR = 2.2
+PAIR = 1.8
 """How much more two steps at once must gain than each alone: a night or three that are off and come back are mostly
 chance."""
 NEAR = 5
