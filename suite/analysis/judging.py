@@ -29,7 +29,7 @@ FEWEST = 10
 MIN_EFFECT = 0.02
 MIN_LEVEL = 3
 """Nights that make a level."""
-THRESHOLD = 4.0
+THRESHOLD = 3.8
 """Standard errors by which a step must stand out; see regression.segment."""
 OUTLIER, CAUTION = 3.2, 0.3
 """Cut of the filter before the search (what is reported as odd has to stand out more), and standard errors

@@ -148,3 +148,12 @@ def test_a_small_step_is_placed_where_most_of_its_probability_lies() -> None:
 def test_a_clear_step_is_placed_exactly() -> None:
     values = np.random.default_rng(1).standard_normal(60) + 8.0 * (np.arange(60) >= 50)
     assert regression.likely_split(values, 1.0, 3, 5) == 50
+
+
+@pytest.mark.parametrize("freedom", [10, 18, 40, 200])
+@pytest.mark.parametrize("z", [1.0, 2.0, 3.0, 4.0])
+def test_the_quantile_of_student_is_that_of_scipy(z: float, freedom: int) -> None:
+    from scipy import stats
+
+    assert regression.student(z, freedom) == pytest.approx(stats.t.isf(stats.norm.sf(z), freedom), rel=0.02)
+    assert regression.student(z, 0) == float("inf")
