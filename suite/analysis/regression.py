@@ -47,8 +47,9 @@ def segment(
     Least squares over all positions by dynamic programming (segment neighbourhood, Auger and Lawrence 1989). A change
     is added while it lowers the residual sum of squares by `threshold`^2 long-run variances (z = 4: about 6e-5 for
     one position, well under 5 % after the search; as Student's quantile, larger where the series is short). The
-    long-run variance comes from the residuals of the richer fit, so that neither levels nor autocorrelation are taken for one another (sup F(k+1 | k), Bai and Perron
-    1998). Outliers are set to the local median first (Hampel) and cannot make a level; a level has at least
+    long-run variance comes from the residuals of the richer fit, so that neither levels nor autocorrelation are taken
+    for one another (sup F(k+1 | k), Bai and Perron 1998). Outliers are set to the local median first (Hampel) and
+    cannot make a level; a level has at least
     `min_size` values and differs from its neighbours by at least the fraction `min_effect`. Each change then stands
     where it most likely is to within `near` points, which for a small step is not where the fit is best; 0 keeps the fit.
     `outlier` is the cut of the Hampel filter, `caution` the standard errors by which the autocorrelation is raised.
