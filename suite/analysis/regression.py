@@ -49,11 +49,13 @@ def segment(
     one position, well under 5 % after the search; as Student's quantile, larger where the series is short). The
     long-run variance comes from the residuals of the richer fit, so that neither levels nor autocorrelation are taken
     for one another (sup F(k+1 | k), Bai and Perron 1998). Outliers are set to the local median first (Hampel) and
-    cannot make a level; a level has at least
-    `min_size` values and differs from its neighbours by at least the fraction `min_effect`. Each change then stands
-    where it most likely is to within `near` points, which for a small step is not where the fit is best; 0 keeps the fit.
-    `outlier` is the cut of the Hampel filter, `caution` the standard errors by which the autocorrelation is raised.
-    `pair` is how much more two changes at once must gain than each alone, lest short autocorrelated series are overfitted.
+    cannot make a level; a level has at least `min_size` values and differs from its neighbours by at least the
+    fraction `min_effect`.
+
+    `outlier`: cut of the Hampel filter, in robust standard deviations. `caution`: standard errors by which the
+    autocorrelation is raised. `pair`: how much more two changes at once must gain than each alone, lest short
+    autocorrelated series are overfitted. `near`: each change is moved to where it most likely is to within so many
+    points, which for a small step is not where the fit is best; 0 keeps the fit.
     All-positive series are split in logarithms, where noise that scales with the level is even.
 
     Raises ValueError for a series that is not one-dimensional, is empty, or has values that are not finite.
@@ -133,27 +135,22 @@ class _Search:
 def _fewest_changes(search: _Search, threshold: float, pair: float) -> list[int]:
     """Edges of the smallest number of changes that no larger one (up to _LOOK_AHEAD more) beats significantly."""
     changes = 0
-    while added := next(
-        (
-            more
-            for more in range(1, _LOOK_AHEAD + 1)
-            if _worth(search, changes, more, threshold, 1.0 if more == 1 else pair)
-        ),
-        0,
-    ):
+    tried = range(1, _LOOK_AHEAD + 1)
+    while added := next((more for more in tried if _worth(search, changes, more, threshold, pair)), 0):
         changes += added
     return search.edges(changes)
 
 
-def _worth(search: _Search, changes: int, more: int, threshold: float, price: float) -> bool:
+def _worth(search: _Search, changes: int, more: int, threshold: float, pair: float) -> bool:
     """Whether `more` changes on top of `changes` lower the residual sum of squares by more than noise would."""
     richer = search.residual(changes + more)
     if not math.isfinite(richer):
         return False
     noise = _residual_long_run_variance(search.values, search.edges(changes + more), search.caution)
-    penalty = price * student(threshold, search.values.size - 2 * (changes + more + 1)) ** 2
+    freedom = search.values.size - 2 * (changes + more + 1)
+    each = student(threshold, freedom) ** 2 * (1.0 if more == 1 else pair)
     # What rounding leaves of a series without noise is not worth a change.
-    return search.residual(changes) - richer > more * penalty * noise + 1e-9 * search.residual(0)
+    return search.residual(changes) - richer > more * each * noise + 1e-9 * search.residual(0)
 
 
 def student(z: float, freedom: float) -> float:

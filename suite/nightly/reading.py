@@ -22,7 +22,7 @@ from tfscale.suite.runfolder import ENVIRONMENT, FAILURE, RECORD, RUN, SUITE, St
 SOFTWARE = ("driver", "libraries", "packages", "kernel", "python", "tfscale", "directory")
 """Parts of an environment that are drawn as marks on a chart when they change."""
 _SAFE = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-"""The safe loader of libyaml where it is built in: ten times as fast, on one suite file a night."""
+"""The safe loader, libyaml's where it is built in: there is a suite file for every night."""
 
 
 class _Quantity(msgspec.Struct):

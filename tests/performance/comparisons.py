@@ -102,7 +102,7 @@ def coverage_rows(what: str, shares: Sequence[float], comparisons: int) -> list[
     seeds = "seeds: " + ", ".join(f"{one:.2%}" for one in shares)
     bounds = (Bound("at_least", LOWEST), Bound("at_most", HIGHEST))
     interval = wilson(share, count)
-    return [Row(f"{what}: coverage", share, "", "derived", count, interval, bound, seeds) for bound in bounds]
+    return [Row(f"{what}: coverage", share, "", "simulated", count, interval, bound, seeds) for bound in bounds]
 
 
 def wilson(share: float, count: int) -> tuple[float, float]:

@@ -17,8 +17,8 @@ from rows import Bound, Part, Row, from_quantity
 from tfscale.suite.analysis.judging import judge
 from tfscale.suite.timing.trials import student_half_width
 
-SEEDS = (7001, 7002, 7003, 7004, 7005)
-"""Nobody tuned on these."""
+SEEDS = (8101, 8102, 8103, 8104, 8105)
+"""Nobody tuned on these: the settings were chosen on seeds 1-8, 11-20 and 7001-7005."""
 MARGIN = 5
 """Points by which a change that is found may be off; one found counts for one true step."""
 CLEAR_SD = 1.5
@@ -145,7 +145,7 @@ def share(what: str, values: Sequence[float], bound: Bound | None) -> Row:
     """Arithmetic mean over seeds with Student's interval: a share may be 0, which has no logarithm."""
     array = np.asarray(values)
     centre, half = float(array.mean()), student_half_width(array)
-    return Row(what, centre, "1", "measured", array.size, (centre - half, centre + half), bound)
+    return Row(what, centre, "1", "simulated", array.size, (centre - half, centre + half), bound)
 
 
 def nights(synth: ModuleType, seeds: Sequence[int], flat_a_seed: int) -> list[Row]:
@@ -163,7 +163,7 @@ def nights(synth: ModuleType, seeds: Sequence[int], flat_a_seed: int) -> list[Ro
             "false alerts per 1,000 nights",
             1000 * alerts / looked,
             "1",
-            "measured",
+            "simulated",
             looked,
             None,
             Bound("at_most", 1.0),
@@ -172,7 +172,7 @@ def nights(synth: ModuleType, seeds: Sequence[int], flat_a_seed: int) -> list[Ro
             "median delay of clear steps",
             float(np.median(late)),
             "nights",
-            "measured",
+            "simulated",
             len(late),
             None,
             Bound("at_most", 3.0),

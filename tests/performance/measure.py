@@ -22,6 +22,7 @@ import collectives
 import comparisons
 import detector
 import exchanges
+import gating
 import gemm
 import launch
 import launchers
@@ -60,6 +61,7 @@ MEASUREMENTS: dict[str, Measurement] = {
     "trace": lambda quick, out, cells: traces.run(quick),
     "exchanges": exchanges.run,
     "detector": lambda quick, out, cells: detector.run(quick),
+    "gate": lambda quick, out, cells: gating.run(quick),
     "compare": lambda quick, out, cells: comparisons.run(quick),
 }
 """In the order of the page; peers needs the peaks of gemm. (quick, folder of the parts, cells): '' is every cell."""

@@ -50,7 +50,7 @@ class Row:
     what: str
     value: float | None
     unit: str
-    kind: Literal["measured", "derived"]
+    kind: Literal["measured", "derived", "simulated"]
     n: int
     ci95: tuple[float, float] | None = None
     bound: Bound | None = None
